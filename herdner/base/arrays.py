@@ -48,12 +48,26 @@ def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
     """Return a read-only array [n] in which one value is repeated.
 
     The value is stored once (stride 0).
+
+    Args:
+        value: The value.
+        n: Length of the array.
+        dtype: Type of the array.
     """
     return np.broadcast_to(sealed([np.array(value, dtype)]), n)
 
 
 def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """Return the values as a permanently read-only array; a broadcast scalar (stride 0) is stored only once."""
+    """Return values as a permanently read-only array; a broadcast scalar (stride 0) is stored only once.
+
+    Args:
+        values: [n], the values; they are copied unless the array is already permanently read-only.
+        dtype: Type of the array.
+        name: Name of the values in error messages.
+
+    Returns:
+        dtype[n], the values.
+    """
     array = np.asarray(values)
     if array.ndim == 1 and array.size and array.strides == (0,):
         return constant(frozen(array[0], dtype, name), len(array), dtype)
@@ -61,7 +75,18 @@ def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[
 
 
 def finite(values: ArrayLike, name: str) -> Floats:
-    """Return the values as a C-contiguous float64 array; raise `ValueError` if a value is not finite."""
+    """Convert values to a C-contiguous float64 array, and check that all are finite.
+
+    Args:
+        values: Array of any shape.
+        name: Name of the values in the error message.
+
+    Returns:
+        float64 array of the same shape; the array itself if it already has this type and layout.
+
+    Raises:
+        ValueError: A value is NaN or infinite.
+    """
     array = np.ascontiguousarray(values, np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")

@@ -90,7 +90,12 @@ def check_variables(variables: NDArray[np.integer], n: int, prefix: str = "there
 
 
 def are_offsets(values: NDArray[np.integer], end: int) -> bool:
-    """Return whether ``values`` is a non-decreasing, one-dimensional array that begins with 0 and ends with ``end``."""
+    """Return whether ``values`` is a non-decreasing, one-dimensional array that begins with 0 and ends with ``end``.
+
+    Args:
+        values: Array of integers.
+        end: Required last value.
+    """
     is_bounded = values.ndim == 1 and len(values) > 0 and values[0] == 0 and values[-1] == end
     return bool(is_bounded and (values[1:] >= values[:-1]).all())
 
@@ -99,5 +104,8 @@ def is_number(value: object) -> bool:
     """Return whether a value is an int or a float.
 
     Type checkers report a direct call of `isinstance` as redundant for a value declared as a number, but not this call.
+
+    Args:
+        value: Any object.
     """
     return isinstance(value, int | float)

@@ -31,7 +31,11 @@ class MissingExtra(ImportError):
 
 
 def install_advice(module: str) -> str:
-    """Return a pip command that installs the optional dependency to which the top-level module ``module`` belongs."""
+    """Return a pip command that installs the optional dependency to which the top-level module ``module`` belongs.
+
+    Args:
+        module: Name of the module, such as "dask".
+    """
     extra = next(name for name, modules in EXTRAS.items() if module in modules)
     return f"pip install '{PACKAGE}[{extra}]'"
 

@@ -16,6 +16,9 @@ def format_count(number: int, noun: str, plural: str = "") -> str:
         number: The number.
         noun: The noun, in the singular.
         plural: Its plural; empty if it is formed by "s".
+
+    Returns:
+        The text, with a comma after each group of three digits.
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
@@ -25,6 +28,9 @@ def format_size(n_bytes: float) -> str:
 
     Args:
         n_bytes: The number of bytes.
+
+    Returns:
+        The number with one decimal, and its unit; 1 kB is 1,000 bytes.
     """
     size, unit = next((each for each in ((1e9, "GB"), (1e6, "MB")) if n_bytes >= each[0]), (1e3, "kB"))
     return f"{n_bytes / size:,.1f} {unit}"

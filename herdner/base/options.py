@@ -19,7 +19,14 @@ _DESCRIPTIONS: Mapping[object, str] = {
 
 
 def parse_pair(text: str) -> tuple[str, str] | None:
-    """Split a string ``key=value`` into key and value; return None if the string has another form."""
+    """Split a string ``key=value`` into key and value; return None if the string has another form.
+
+    Args:
+        text: The string.
+
+    Returns:
+        Key and value without white space around them; None if the key is not an identifier or there is no "=".
+    """
     key, equals, value = text.partition("=")
     return (key.strip(), value.strip()) if equals and key.strip().isidentifier() else None
 
@@ -76,7 +83,14 @@ def parse_option(value: object, type: Any, name: str = "the option") -> Any:
 
 
 def describe_type(type: Any) -> str:
-    """Describe a type in words for users, such as "a whole number or none"."""
+    """Describe a type in words for users, such as "a whole number or none".
+
+    Args:
+        type: Type annotation of an option.
+
+    Returns:
+        The alternatives of the type, joined by "or".
+    """
     parts: list[str] = []
     for alternative in _alternatives(type):
         if typing.get_origin(alternative) is Literal:

@@ -18,6 +18,9 @@ def short_repr(self: object) -> str:
 
     Args:
         self: Instance of a dataclass.
+
+    Returns:
+        The text, such as "Box(low=float64[3], name='a')".
     """
     value: Any = self
     pairs = [(each.name, getattr(value, each.name, None)) for each in fields(value) if each.repr]

@@ -124,7 +124,11 @@ class RunStatus:
         logger.info("documents: %d, tokens: %d, failures: %d", self.documents, self.tokens, self.failures)
 
     def exit_on_failure(self) -> None:
-        """End the command with exit code 1 if there was a failure."""
+        """End the command with exit code 1 if there was a failure.
+
+        Raises:
+            typer.Exit: A document or a file has failed.
+        """
         if self.failures > MAX_MESSAGES:
             print_message(f"{self.failures - MAX_MESSAGES} further failures")
         if self.failures:
@@ -182,7 +186,11 @@ def expand_inputs(
 
 
 def have_headings(inputs: Sequence[CommandInput]) -> bool:
-    """Return True if there may be several documents, so that the output must show the id of each document."""
+    """Return True if there may be several documents, so that the output must show the id of each document.
+
+    Args:
+        inputs: Inputs of the command.
+    """
     return len(inputs) > 1 or inputs[0].format not in ONE_TEXT
 
 
@@ -349,7 +357,11 @@ class LanguageMessages:
         self._reported: set[str] = set()
 
     def add_file(self, name: str) -> None:
-        """Record the name of the file that contains the next document."""
+        """Record the name of the file that contains the next document.
+
+        Args:
+            name: Name of the file.
+        """
         self._names.append(name)
 
     def check(self, results: Iterable[Document | Failure]) -> Iterator[Document | Failure]:

@@ -67,6 +67,9 @@ class AttributeWeights:
             names: Names of all attributes.
             transition: float64[K, K], log-potentials of transitions.
             keep_zeros: Keep weights of 0 and attributes without weights. Otherwise they are dropped.
+
+        Returns:
+            The attribute weights, in the order of ``names``.
         """
         if keep_zeros:
             entries = weights.entry_keys.astype(np.uint32) - np.uint32(1), weights.entry_labels.astype(np.uint32)
@@ -123,6 +126,9 @@ class AttributeWeights:
 
         Args:
             sequences: Sequences of items, as `herdner.CRF` accepts them.
+
+        Returns:
+            The sequences as indices of attributes and their values.
 
         Raises:
             TypeError: An item is neither a dictionary, nor a list of strings, nor a string.

@@ -174,6 +174,9 @@ def sample_tables(
         n_steps: Number of moves of each particle.
         seed: Seed of the draws.
 
+    Returns:
+        The particles, float64[n_particles, d], and their weights.
+
     Raises:
         ValueError: As in `table_posterior`, or ``n_particles`` is below 1.
     """

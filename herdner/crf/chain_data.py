@@ -99,6 +99,9 @@ class ChainData:
                 densely.
             all_states: Give each feature a weight for each tag, unless ``min_freq`` is above 0.
             all_transitions: Give each pair of tags a weight, unless ``min_freq`` is above 0.
+
+        Returns:
+            The training data of all documents.
         """
         distinct, key_indices = loops.number_keys(
             np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
@@ -148,6 +151,9 @@ class ChainData:
             merge: Merge features that occur at the same tokens into one column.
             all_states: Give each feature a weight for each tag, unless ``min_freq`` is above 0.
             all_transitions: Give each pair of tags a weight, unless ``min_freq`` is above 0.
+
+        Returns:
+            The training data; document s is sentence s.
         """
         labels = tuple(labels)
         states = np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), -1).astype(np.int32)
@@ -247,6 +253,9 @@ class ChainData:
         Args:
             vector: float64[d], weights of columns and transitions.
             base: Weights of a base model, or None.
+
+        Returns:
+            The weights, including those of the base.
         """
         columns, tags = self.entries
         shift = vector if base is None else vector - self.vector_of(base)

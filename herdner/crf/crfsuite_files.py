@@ -43,6 +43,9 @@ def read_crfsuite(path: str | Path) -> AttributeWeights:
     Args:
         path: Path of the file.
 
+    Returns:
+        The names of labels and attributes, and their weights.
+
     Raises:
         OSError: The file cannot be read.
         ValueError: The file is not a linear-chain model of CRFsuite, or has more than 256 labels.
@@ -56,6 +59,9 @@ def parse_crfsuite(data: bytes, name: str) -> AttributeWeights:
     Args:
         data: Content of the file.
         name: Name of the file for error messages.
+
+    Returns:
+        The names of labels and attributes, and their weights.
 
     Raises:
         ValueError: The content is not a linear-chain model of CRFsuite, or has more than 256 labels.
@@ -246,6 +252,9 @@ def train_crfsuite(
         model_path: Path of CRFsuite's model file, whose attribute names are decimal keys. None deletes the file at
             the end.
 
+    Returns:
+        The weights of the trained chain.
+
     Raises:
         MissingExtra: sklearn-crfsuite is not installed.
     """
@@ -268,6 +277,9 @@ def chain_weights(model: AttributeWeights) -> ChainWeights:
 
     Args:
         model: Weights of the model file.
+
+    Returns:
+        The same weights by feature key.
 
     Raises:
         ValueError: The name of an attribute is not a feature key.

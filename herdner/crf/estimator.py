@@ -350,6 +350,9 @@ class CRF(BaseEstimator):
         Args:
             X: Sequences.
 
+        Returns:
+            The encoded sequences, which `predict` and `predict_marginals` accept as ``X``.
+
         Raises:
             NotFittedError: The estimator is not fitted.
         """

@@ -425,6 +425,9 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
         n_tokens: Number of tokens of the document.
         name: Name of the rule for error messages.
 
+    Returns:
+        int32[F, 2], the indices of both tokens of each link in ascending order.
+
     Raises:
         ValueError: The value has another shape or type, or a link does not join two tokens in ascending order.
     """
@@ -467,6 +470,9 @@ def rule_from_dict(values: Mapping[str, Any]) -> Rule:
     Args:
         values: Name and options; missing options have their defaults.
 
+    Returns:
+        The link rule.
+
     Raises:
         ValueError: The rule or an option is unknown, or an option is out of range.
     """
@@ -481,6 +487,9 @@ def rule_from_text(text: str) -> Rule:
 
     Args:
         text: Name of the rule, and options after a colon.
+
+    Returns:
+        The link rule.
 
     Raises:
         ValueError: The rule or an option is unknown, or an option is out of range.

@@ -77,6 +77,9 @@ class SkipChainModel:
             scheme: Tag scheme. None forbids nothing.
             transition: float64[K, K], log-potentials of adjacent tags.
             link_tables: Tables of links.
+
+        Returns:
+            The model; its tables of sentence borders also forbid the tags that the scheme does not allow there.
         """
         zeros = np.zeros(len(tags))
         if scheme is None:
@@ -164,6 +167,9 @@ class SkipChainModel:
             unary: float64[n, K], log-potentials of the tags of each token.
             sentence_offsets: int64[S + 1], first token of each sentence, and n.
             links: Links of each link table.
+
+        Returns:
+            The compiled graph with n variables of K states.
         """
         graph = partial(self.unroll, unary, sentence_offsets, links)
         if not any(map(len, links)):
@@ -188,6 +194,9 @@ class SkipChainModel:
         Returns:
             The linked chains; None if a sentence is empty, a table lists a link twice, there are more than 62 link
             tables, or a log-potential is NaN or +inf.
+
+        Raises:
+            ValueError: ``links`` does not have one array for each link table.
         """
         if len(links) != len(self.link_tables):
             raise ValueError(f"links must have one array for each of {len(self.link_tables)} tables, got {len(links)}")

@@ -170,6 +170,9 @@ class OnlineLearner:
         Args:
             state: State before the first step.
             order: int64, indices of the sequences in random order.
+
+        Returns:
+            The state with the chosen learning rate.
         """
         s, sample = self.settings, order[: self.settings.calibration_samples]
         zero = np.zeros_like(state.weights)

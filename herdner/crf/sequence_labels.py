@@ -38,6 +38,9 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
         offsets: int64[S + 1], first item of each sequence, and the number of items.
         known: Labels that get the first indices.
 
+    Returns:
+        The K distinct labels, the index of each item's label, and the labels that each item may have.
+
     Raises:
         TypeError: A label is neither a string, a set of strings nor None.
         ValueError: ``y`` does not fit the sequences, or there are no or more than 256 labels.
@@ -85,6 +88,9 @@ def iterable_as_list(values: Any, requirement: str) -> list[Any]:
     Args:
         values: The iterable; a list is returned as it is.
         requirement: Beginning of the error message.
+
+    Returns:
+        The values as a list.
 
     Raises:
         TypeError: ``values`` is not iterable.
@@ -143,6 +149,9 @@ def decode_states(states: NDArray[np.int32], offsets: NDArray[np.int64], labels:
         states: int32[n], index of the label of each item.
         offsets: int64[S + 1], first item of each sequence, and n.
         labels: The K labels.
+
+    Returns:
+        For each sequence, the label of each item.
     """
     indices: list[int] = states.tolist()
     names = [labels[k] for k in indices]

@@ -76,6 +76,9 @@ def infer_sequence(
         seed: Seed of samplers.
         record: Contents of the result; None is the backend's default.
 
+    Returns:
+        The result of the backend for the n items of the sequence.
+
     Raises:
         UnsupportedGraph: The backend does not support the sequence with its links.
         UnsupportedRecord: The backend cannot record what ``record`` asks for.
@@ -124,6 +127,9 @@ def learn_link_table(
         offsets: int64[S + 1], first item of each sequence, and n.
         states: int32[n], labels as indices.
         links: Links of each sequence.
+
+    Returns:
+        float64[K, K], log-potentials of the labels at both ends of a link.
     """
     ends = np.concatenate([each + begin for each, begin in zip(links, offsets[:-1], strict=True)], dtype=np.int32)
     model = link_model(transition, np.zeros_like(transition))

@@ -178,6 +178,9 @@ class WeightTable:
         Args:
             weights: Weights of the chain.
             top: Number of attributes to select for each label, and of transitions, by largest absolute weight.
+
+        Returns:
+            The table, one row for each weight.
         """
         rows: list[tuple[str, str, str, float]] = []
         for k, label in enumerate(weights.labels):

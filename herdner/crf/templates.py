@@ -78,6 +78,9 @@ class SkipChain:
         Args:
             values: Values of `to_dict`.
 
+        Returns:
+            The link template.
+
         Raises:
             ValueError: The rule is unknown, or one of its options is invalid.
         """

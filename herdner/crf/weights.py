@@ -49,6 +49,9 @@ class ChainWeights:
             keys: uint64[m], key of each entry.
             entry_labels: uint8[m], index of the tag of each entry.
             entry_weights: float64[m], weight of each entry.
+
+        Returns:
+            The weights, sorted by feature key.
         """
         order = np.argsort(keys, kind="stable")
         distinct, first = np.unique(keys[order], return_index=True)

@@ -86,6 +86,9 @@ class LinkEnds:
 
         Args:
             chains: The chains and links.
+
+        Returns:
+            Both ends of each link.
         """
         ends = np.ascontiguousarray(chains.scopes, np.int32)
         table = chains.table_of_edge.astype(np.int32)
@@ -129,6 +132,9 @@ class LinkedBoxes:
         Args:
             compiled: The graph.
             chains: Its chains and links.
+
+        Returns:
+            The chains and links, with a box of bounds for each message.
 
         Raises:
             ValueError: A chain forbids all its joint states.

@@ -75,6 +75,9 @@ class Influence:
             matrix: [V, V], dense or sparse. Entry [i, j] bounds the influence of variable j on variable i.
             theorem: Source of the bound.
 
+        Returns:
+            The bound for V variables.
+
         Raises:
             ValueError: The matrix is not square, has an entry on the diagonal, or has an entry that is negative or not
                 finite.

@@ -206,6 +206,9 @@ class ScanSearch:
 
         Args:
             order: int32[T], the variable of each step.
+
+        Returns:
+            int32[up to T], the variables of the remaining steps in their order.
         """
         order = self._check_order(order)
         reach = np.empty(len(order), np.uint8)
@@ -337,6 +340,9 @@ class InfluenceEstimate:
             graph: The graph.
             samples: int[S, V], states such as those that `Gibbs` records.
             largest: True for the maximum over the sample, False for the mean.
+
+        Returns:
+            The estimate for each pair of variables that share a factor.
 
         Raises:
             ValueError: The samples do not fit the graph.

@@ -57,6 +57,9 @@ class ScanSteps:
             influence: The influence bound. A checkerboard scan takes its order from the graph of this bound.
             n_steps: Number of steps. The default is V steps for a `Scan` or float[V], and all T steps otherwise.
 
+        Returns:
+            The steps: one variable for each step, or one distribution over the variables.
+
         Raises:
             ValueError: The scan has none of these forms, or does not fit the influence bound.
         """
@@ -264,6 +267,9 @@ def marginal_bound(
         scan: See `ScanSteps.of`.
         variables: The variables of the joint marginal.
         n_steps: See `ScanSteps.of`.
+
+    Returns:
+        Upper bound on the total variation distance, from 0 to 1.
     """
     importance = unit_importance(require_influence(influence).n_variables, variables)
     return min(1.0, weighted_bound(influence, scan, importance, n_steps))
@@ -282,6 +288,9 @@ def weighted_bound(
         scan: See `ScanSteps.of`.
         importance: d, see `Importance`.
         n_steps: See `ScanSteps.of`.
+
+    Returns:
+        Upper bound on the weighted error, from 0 to the sum of d.
     """
     b = coupling_bounds(influence, scan, n_steps)
     return float(dense_importance(len(b), importance) @ b)
@@ -413,6 +422,9 @@ class TargetVariables:
         Args:
             text: The text to parse.
 
+        Returns:
+            The rule that selects the targets.
+
         Raises:
             ValueError: The text has another form.
         """
@@ -427,7 +439,11 @@ class TargetVariables:
 
 
 def all_variables() -> TargetVariables:
-    """Select all variables as targets, that is, as the variables whose marginals a scan shall estimate."""
+    """Select all variables as targets, that is, as the variables whose marginals a scan shall estimate.
+
+    Returns:
+        The rule that selects all variables of a graph.
+    """
     return TargetVariables()
 
 
@@ -436,6 +452,9 @@ def selected_variables(*variables: int) -> TargetVariables:
 
     Args:
         variables: Indices of the variables.
+
+    Returns:
+        The rule that selects these variables.
     """
     return TargetVariables("variables", variables)
 
@@ -448,5 +467,8 @@ def uncertain_variables(probability: float = 0.05) -> TargetVariables:
 
     Args:
         probability: A variable is selected if its less probable states together have more than this probability.
+
+    Returns:
+        The rule that selects the uncertain variables of a graph.
     """
     return TargetVariables("uncertain", probability=probability)

@@ -46,6 +46,9 @@ def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm:
         sizes: int32[V], the number of states of each variable.
         factors: Groups of factors.
 
+    Returns:
+        The paths and their log-potentials.
+
     Raises:
         UnsupportedGraph: The graph is not a set of paths; the message names the first factor that does not fit.
     """
@@ -91,6 +94,9 @@ def check_width(sizes: Int32s, needs_table: bool) -> None:
     Args:
         sizes: int32[V], the number of states of each variable.
         needs_table: True if a table [K, K] is needed in addition to the tables of the factors.
+
+    Raises:
+        UnsupportedGraph: The array, or the table, is too large.
     """
     n_states = int(sizes.max(initial=1))
     most_cells = max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))

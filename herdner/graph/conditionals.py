@@ -139,6 +139,9 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
         sizes: int32[V], the number of states of each variable.
         factors: Groups of factors.
 
+    Returns:
+        The full conditional of each of the V variables.
+
     Raises:
         ImpossibleGraph: The unary factors forbid all states of a variable.
         UnsupportedGraph: The rows of the distinct tables need too much memory.

@@ -132,6 +132,9 @@ class DensityFactors:
 
         Args:
             domains: The domains of the graph's variables.
+
+        Raises:
+            ValueError: The domains have another type, or a scope contains an unknown variable.
         """
         if not isinstance(domains, Reals):
             raise ValueError(f"density factors need real variables, Reals(n), not {type(domains).__name__}")
@@ -200,6 +203,9 @@ class DensityFactors:
             values: float[V], the values of the observed variables; other entries are ignored.
             observed: bool[V], the variables to fix.
             renumber: int32[V], the index of each other variable in the smaller graph.
+
+        Returns:
+            Groups of factors, with the new indices of the remaining variables.
         """
         is_fixed = observed[self.scopes]
         groups: list[DensityFactors] = []
@@ -313,6 +319,9 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
     Args:
         graph: A graph of `Reals` and `DensityFactors`; a compiled graph is returned as it is.
 
+    Returns:
+        The compiled graph.
+
     Raises:
         TypeError: ``graph`` is not a graph.
         ValueError: The graph has other domains or factors, or groups with different numbers of terms.
@@ -341,6 +350,9 @@ def with_gradient(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats
 
     Args:
         log_density: Function from [P, a] to [P].
+
+    Returns:
+        Functions from [P, a] to float64[P], the log-densities, and to float64[P, a], their gradients.
 
     Raises:
         MissingExtra: JAX is not installed.

@@ -60,6 +60,9 @@ def check_cells(n_tables: int, n_states: int) -> None:
     Args:
         n_tables: Number of tables.
         n_states: Number of rows and of columns of a table.
+
+    Raises:
+        UnsupportedGraph: The tables have more cells than fit into 2 GB.
     """
     n_cells = n_tables * n_states**2
     if n_cells > MOST_CELLS:

@@ -50,6 +50,9 @@ class Factors(Protocol):
             values: [V], the values of the observed variables; other entries are ignored.
             observed: bool[V], the variables to fix.
             renumber: int32[V], the index of each remaining variable in the graph that results.
+
+        Returns:
+            Groups of factors, with the new indices of the remaining variables.
         """
         ...
 
@@ -177,6 +180,9 @@ class TableFactors:
 
         Args:
             domains: The domains of the graph's variables, `Discrete`.
+
+        Raises:
+            ValueError: The domains are not `Discrete`, or a factor does not fit its variables.
         """
         sizes = getattr(domains, "sizes", None)
         if sizes is None:
@@ -213,6 +219,9 @@ class TableFactors:
             values: int[V], the states of the observed variables; other entries are ignored.
             observed: bool[V], the variables to fix.
             renumber: int32[V], the index of each remaining variable in the graph that results.
+
+        Returns:
+            Groups of factors, with the new indices of the remaining variables.
         """
         if not len(self):
             return []

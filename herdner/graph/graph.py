@@ -115,6 +115,9 @@ class FactorGraph:
         Args:
             variable: Index of the variable.
 
+        Returns:
+            int32[n], the indices of these variables without the variable itself.
+
         Raises:
             ValueError: The variable does not exist.
         """
@@ -144,6 +147,9 @@ class FactorGraph:
         Args:
             values: One entry or row per variable, such as the marginals [V, K] of a result.
 
+        Returns:
+            The entry or row of each variable, by the variable's name.
+
         Raises:
             ValueError: The graph has no names, or ``values`` does not have one row per variable.
         """
@@ -156,6 +162,9 @@ class FactorGraph:
 
         Args:
             values: One entry or row per variable.
+
+        Returns:
+            Array of the shape of the grid, followed by the axes of a row.
 
         Raises:
             ValueError: The graph has no shape, or ``values`` does not have one row per variable.

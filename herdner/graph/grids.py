@@ -44,6 +44,9 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
         sizes: int32[V], the number of states of each variable.
         factors: Groups of factors.
 
+    Returns:
+        The grid and its log-potentials.
+
     Raises:
         UnsupportedGraph: The graph is not such a grid.
         ImpossibleGraph: The unary factors of a variable forbid both states.

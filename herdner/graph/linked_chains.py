@@ -39,6 +39,9 @@ def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChain
         sizes: int32[V], the number of states of each variable.
         factors: Groups of factors.
 
+    Returns:
+        The chains, and the links between their variables.
+
     Raises:
         UnsupportedGraph: A factor has more than two variables, or the tables need too much memory.
     """

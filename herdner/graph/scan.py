@@ -57,6 +57,9 @@ class Scan:
         Args:
             text: Kind of the scan, with the order in parentheses for a fixed one.
 
+        Returns:
+            The scan.
+
         Raises:
             ValueError: The text is not a scan.
         """

@@ -74,6 +74,9 @@ class TableGraph:
 
         Args:
             form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
+
+        Returns:
+            The layout, or None.
         """
         try:
             return self.require(form, "")
@@ -86,6 +89,9 @@ class TableGraph:
         Args:
             form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
             advice: Text that follows the obstacle in the error message.
+
+        Returns:
+            The layout; the graph keeps it for later calls.
 
         Raises:
             UnsupportedGraph: The message names the obstacle, such as the first factor that does not fit.
@@ -111,6 +117,9 @@ def compile_tables(graph: Graph) -> TableGraph:
 
     Args:
         graph: A graph of `Discrete` variables and `TableFactors`; a compiled graph is returned as it is.
+
+    Returns:
+        The compiled graph.
 
     Raises:
         TypeError: ``graph`` is not a graph.

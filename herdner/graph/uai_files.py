@@ -281,6 +281,9 @@ def format_marginals(marginals: Floats, sizes: Int32s) -> str:
     Args:
         marginals: float64[V, K], the probability of each state of each variable.
         sizes: int32[V], number of states of each variable; columns of ``marginals`` beyond this number are omitted.
+
+    Returns:
+        The text, which ends with a line feed.
     """
     parts = [str(len(sizes))]
     for row, size in zip(marginals.tolist(), sizes.tolist(), strict=True):
@@ -293,6 +296,9 @@ def format_log_z(log_z: float) -> str:
 
     Args:
         log_z: Natural logarithm of the partition function.
+
+    Returns:
+        The text, which ends with a line feed.
     """
     return f"PR\n{log_z / math.log(10):.17g}\n"
 
@@ -302,6 +308,9 @@ def format_state(state: Sequence[int]) -> str:
 
     Args:
         state: int[V], the state of each variable.
+
+    Returns:
+        The text, which ends with a line feed.
     """
     return "MPE\n" + " ".join(map(str, [len(state), *state])) + "\n"
 

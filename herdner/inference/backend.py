@@ -63,6 +63,9 @@ class Capabilities:
         Args:
             record: The requested record, or None.
             backend: Name of the backend in the error message.
+
+        Raises:
+            UnsupportedRecord: The backend cannot record a requested result.
         """
         if record is None:
             return

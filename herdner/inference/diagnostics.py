@@ -54,6 +54,9 @@ def to_arviz(samples: Int32s, log_potentials: Floats | None) -> InferenceData:
     Args:
         samples: int32[C, S, V], recorded joint states.
         log_potentials: float64[C, S], their log-potentials, or None.
+
+    Returns:
+        The data set, with variable "x" [chain, draw, variable].
     """
     return _arviz().from_dict(
         posterior={"x": samples},

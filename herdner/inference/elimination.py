@@ -134,6 +134,9 @@ class BucketTree:
             messages: The messages of the first pass, by sums.
             with_tables: Also compute the marginals of the tables of the buckets.
 
+        Returns:
+            The marginals of all variables and, on request, of the tables of the buckets.
+
         Raises:
             OutOfTime: The passes would exceed the time limit.
         """
@@ -209,6 +212,9 @@ class Messages:
 
         Args:
             with_tables: Also compute the marginals of the tables of the buckets.
+
+        Returns:
+            The marginals of all variables and, on request, of the tables of the buckets.
         """
         return self.tree.distribute(self.loop, with_tables)
 

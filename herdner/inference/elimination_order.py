@@ -116,6 +116,9 @@ def reduce_tables(compiled: TableGraph, until: float = math.inf) -> ReducedGraph
         compiled: The graph.
         until: Reading of `time.perf_counter` at which the reduction ends with an error.
 
+    Returns:
+        The reduced graph.
+
     Raises:
         ImpossibleGraph: A variable has no possible state.
         OutOfTime: The time ``until`` passed before the end.
@@ -227,7 +230,14 @@ def _hosts(
 
 
 def single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]], list[Floats]]:
-    """Return the scopes of all factors of all groups, and a table of log-potentials for each factor."""
+    """Return the scopes of all factors of all groups, and a table of log-potentials for each factor.
+
+    Args:
+        groups: Groups of factors.
+
+    Returns:
+        The variables of each factor, and float64[K1, .., Ka] for each factor of a variables.
+    """
     scopes: list[tuple[int, ...]] = []
     tables: list[Floats] = []
     for group in groups:

@@ -53,6 +53,9 @@ class FactorLayout:
             reduced: The graph.
             weights: float64[F], the weight of each factor of the reduced graph; None is 1 for all.
 
+        Returns:
+            The layout of the messages between factors and variables.
+
         Raises:
             NotEnoughMemory: The tables and messages do not fit into memory.
         """
@@ -81,6 +84,9 @@ class FactorLayout:
 
         Args:
             entries: float64, as long as the sum of ``sizes``.
+
+        Returns:
+            For each variable, an array of one number per state.
         """
         return np.split(entries, np.cumsum(self.sizes)[:-1]) if len(self.sizes) else []
 

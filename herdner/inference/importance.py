@@ -27,6 +27,9 @@ def log_mean_exp(values: Floats) -> Floats:
 
     Args:
         values: float64[.., N], N >= 1, possibly -inf.
+
+    Returns:
+        float64[..], one number for each row of N values.
     """
     top = values.max(axis=-1, keepdims=True)
     top = np.where(top == -math.inf, 0.0, top)

@@ -98,6 +98,9 @@ def decode(unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | 
         offsets: int64[S + 1], borders of the sequences.
         edge_table: int32[N], the table of each edge; None is table 0.
 
+    Returns:
+        int32[N], the best states; and float64[S], the log-potential of each sequence.
+
     Raises:
         ImpossibleChain: Every labelling of a sequence is forbidden.
     """
@@ -161,6 +164,9 @@ def smooth(
         transition_counts: Compute the expected number of each transition, float64[T, K, K].
         edges: Compute the marginals of edges.
         edges_out: float64[N, K, K], receives the marginals of edges in place of a new array.
+
+    Returns:
+        The log partition function of each sequence and the requested marginals.
 
     Raises:
         ImpossibleChain: Every labelling of a sequence is forbidden.
@@ -235,7 +241,7 @@ def score_spans(
     unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None, states: Int32s, starts: Int64s,
     ends: Int64s,
 ) -> Floats:  # fmt: skip
-    """Return the result of `span_log_probability`, for checked arrays and spans that are already sorted by start.
+    """Compute the results of `span_log_probability`, for checked arrays and spans that are already sorted by start.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -245,6 +251,9 @@ def score_spans(
         states: int32[N], the states whose probability is computed.
         starts: int64[M], the first token of each span, ascending.
         ends: int64[M], the token after the last one of each span, in the same sequence.
+
+    Returns:
+        float64[M], the log-probability of the states of each span.
 
     Raises:
         ImpossibleChain: Every labelling of a sequence with a span is forbidden.

@@ -29,6 +29,9 @@ def plot_trace(trace: Floats, best: float, ax: Axes | None) -> Axes:
         trace: float64[C, n_sweeps], log-potentials.
         best: Log-potential of the best state.
         ax: Axes to draw on; None creates a figure.
+
+    Returns:
+        The axes with the plot.
     """
     ax = axes(ax)
     n_chains, n_sweeps = len(trace), int(trace.shape[1])

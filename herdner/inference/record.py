@@ -50,6 +50,9 @@ class Record:
         Args:
             text: Names of fields, separated by commas or white space, or ``nothing``.
 
+        Returns:
+            The record.
+
         Raises:
             ValueError: A name is unknown.
         """

@@ -135,6 +135,7 @@ def make_backend(name: str, **options: object) -> Backend:
     Raises:
         ValueError: The name, an option or a value is wrong.
         TypeError: The name is not a string.
+        UnknownOption: The backend has no such option; a subclass of `ValueError`.
     """
     check_text(name, "name", "the name of a backend, such as 'gibbs'")
     make, hints = _factory(name), _options(name)

@@ -86,6 +86,9 @@ class Result:
 
         If the log-potentials of the samples were recorded, ``sample_stats`` holds them as "lp" [chain, draw].
 
+        Returns:
+            The ArviZ data set.
+
         Raises:
             ValueError: No joint states were recorded.
         """

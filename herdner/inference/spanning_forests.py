@@ -31,6 +31,9 @@ class SpanningForest:
             scopes: The variables of each factor.
             n_variables: Number of variables.
             order: The factors in the order in which they are added.
+
+        Returns:
+            The forest.
         """
         parent = list(range(n_variables))
 
@@ -103,6 +106,9 @@ class ForestDistribution:
         Args:
             scopes: The variables of each factor.
             n_variables: Number of variables.
+
+        Returns:
+            The distribution.
 
         Raises:
             ValueError: A scope is empty, repeats a variable or has a variable that does not exist.

@@ -143,6 +143,9 @@ def affordable_replicas(reduced: ReducedGraph, width: int, n_replicas: int, seco
         width: Largest number of variables of a separator in a block.
         n_replicas: Largest number of replicas.
         seconds: The time limit in seconds; None is unlimited.
+
+    Returns:
+        Number of replicas, at most ``n_replicas``.
     """
     if seconds is None:
         return n_replicas
@@ -155,6 +158,9 @@ def penalties_of(betas: Floats) -> Floats:
 
     Args:
         betas: float64[R], inverse temperatures from 0 to 1.
+
+    Returns:
+        float64[R], the log-potential that is subtracted for each -inf entry.
     """
     with np.errstate(divide="ignore"):
         return PENALTY * betas / (1 - betas)
@@ -250,6 +256,9 @@ class Ensemble:
             blocks: The variables of each block, in the order of their elimination.
             rng: Source of randomness.
             start: int32[n], the initial state of all replicas; None draws their states.
+
+        Returns:
+            The ensemble before its first round.
         """
         betas = np.linspace(1, 0, n_replicas) if n_replicas > 1 else np.ones(1)
         key = int(rng.integers(2**62))
@@ -259,7 +268,12 @@ class Ensemble:
         return cls(replicas, betas)
 
     def advance(self, n_rounds: int, record: bool) -> None:
-        """Run rounds of tempered sampling; with ``record``, add up the conditional marginals of replica 0."""
+        """Run rounds of tempered sampling.
+
+        Args:
+            n_rounds: Number of rounds.
+            record: Add up the conditional marginals of replica 0.
+        """
         while n_rounds > 0:
             n_rounds -= self.replicas.advance(n_rounds, record)
 
@@ -368,6 +382,9 @@ class TemperedRun:
         """Return the averages of the recorded conditional marginals of all variables, concatenated in one array.
 
         The result is None if a variable has no record.
+
+        Returns:
+            float64, one entry for each state of each variable; or None.
         """
         pairs = [each.replicas.marginal_sums for each in self.ensembles]
         sums, counts = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)

@@ -49,6 +49,9 @@ class CalibrationInputs(NamedTuple):
 
         Args:
             parts: Objects to concatenate. Their indices ``document`` must refer to the same list of documents.
+
+        Returns:
+            The inputs of all entities, in the order of ``parts``.
         """
         confidence, without, linked, _, length, document = (list(column) for column in zip(*parts, strict=True))
         return cls(
@@ -142,6 +145,9 @@ class Calibration:
             weights: float64[M], weight of each entity in the likelihood; None gives each entity weight 1.
             origin: Calibration that is the mean of the prior; with few entities, the result is close to it. None is the
                 identity, which leaves the probabilities of the CRF unchanged.
+
+        Returns:
+            The calibration.
         """
         origin, weights = origin or cls(), np.ones(len(is_correct)) if weights is None else weights
         odds, chain_odds, extra_tokens, document_confidence = inputs.regressors()
@@ -169,6 +175,9 @@ class Calibration:
 
         Args:
             values: Values of `to_dict`.
+
+        Returns:
+            The calibration.
 
         Raises:
             KeyError: A key is missing.

@@ -59,6 +59,9 @@ def decode(
         backend: Inference backend. None is Viterbi if no tokens are linked, else sum-product.
         rng: Source of random numbers, for samplers.
 
+    Returns:
+        int32[n], the index of the tag of each token; and float64[n, K], the marginals if the backend computes them.
+
     Raises:
         UnsupportedGraph: The backend does not support the graph of chains and links.
     """
@@ -141,6 +144,9 @@ def concatenate(documents: Sequence[HasTokens]) -> ConcatenatedDocuments:
 
     Args:
         documents: D documents with tokens.
+
+    Returns:
+        The tokens, the first token of each document and the first token of each sentence.
     """
     tokens: list[str] = []
     starts = [0]
@@ -182,6 +188,9 @@ class Decoder:
 
         Args:
             model: Trained model of a tagger.
+
+        Returns:
+            The decoder.
         """
         tags, scheme = model.weights.labels, model.scheme if model.constrained else None
         read, encoder = reader(model.plan, model.lexicon), SpanEncoder(tags, model.scheme)
@@ -243,6 +252,9 @@ class Decoder:
             rng: Source of random numbers, for samplers.
             evidence: Evidence of known names for each document; empty if there are no known names.
             name_bias: Number that is subtracted from the log-potential of the tag O of each token.
+
+        Returns:
+            The documents with tags, entities and confidences, in their order.
 
         Raises:
             UnsupportedGraph: The backend does not support linked chains.

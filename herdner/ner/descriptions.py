@@ -82,6 +82,9 @@ class Describer:
             token: Index of the token that has the feature.
             position: Index of the token that the template reads: ``token`` itself, or a neighbour of another occurrence
                 of the same word.
+
+        Returns:
+            The description.
         """
         items, side = self.templates[template]
         if side is not None:
@@ -108,6 +111,9 @@ class Describer:
         Args:
             column: Index of the attribute.
             token: Index of the token.
+
+        Returns:
+            The predicate.
         """
         name, _, gazetteer = self.names[column].partition(":")
         return PREDICATES.get(name, _unknown)(self, column, token, gazetteer)
@@ -119,6 +125,9 @@ class Describer:
 
         Args:
             token: Index of the second token.
+
+        Returns:
+            The description.
         """
         left, right = self.mention_at(token - 1), self.mention_at(token)
         if left is not None and left == right:
@@ -132,6 +141,9 @@ class Describer:
         Args:
             token: Index of the first or last token of the sentence.
             start: True for the first token of the sentence, False for the last one.
+
+        Returns:
+            The description.
         """
         verb = "begins" if start else "ends"
         return f"the sentence {verb} with '{self.tokens[token]}' ({_label(self.mention_at(token))})"
@@ -143,6 +155,9 @@ class Describer:
             token: Index of a token of the mention.
             other: Index of the other linked token.
             rule: Name of the link rule.
+
+        Returns:
+            The description.
         """
         mention, target = self.mention_at(token), self.mention_at(other)
         if mention is not None and mention == target:
@@ -156,13 +171,20 @@ class Describer:
 
         Args:
             is_constraint: True if the known name is a constraint, which forbids the alternative.
+
+        Returns:
+            The description.
         """
         return "known names forbid the alternative" if is_constraint else "known names"
 
     # --- the document -----------------------------------------------------------------------------------------------
 
     def sentence(self, token: int) -> int:
-        """Return the number of the sentence that contains a token. The first sentence has number 1."""
+        """Return the number of the sentence that contains a token. The first sentence has number 1.
+
+        Args:
+            token: Index of the token.
+        """
         return self._sentence_numbers[token]
 
     @cached_property
@@ -171,7 +193,11 @@ class Describer:
         return np.repeat(np.arange(1, len(lengths) + 1), lengths).tolist()
 
     def borders(self, token: int) -> tuple[int, int]:
-        """Return the index of the first token in a token's sentence, and the index after the sentence's last token."""
+        """Return the index of the first token in a token's sentence, and the index after the sentence's last token.
+
+        Args:
+            token: Index of the token.
+        """
         number = self.sentence(token)
         return self._borders[number - 1], self._borders[number]
 
@@ -180,7 +206,11 @@ class Describer:
         return self.sentence_offsets.tolist()
 
     def mention_at(self, token: int) -> Span | None:
-        """Return the mention that contains a token; return None if the token belongs to no mention."""
+        """Return the mention that contains a token; return None if the token belongs to no mention.
+
+        Args:
+            token: Index of the token.
+        """
         return self._mentions.get(token)
 
     @cached_property
@@ -188,7 +218,12 @@ class Describer:
         return {token: span for span in self.spans for token in range(span.start, span.end)}
 
     def examples(self, column: int, token: int) -> list[str]:
-        """Return up to `MAX_EXAMPLES` other words that share a token's attribute value, well-known words first."""
+        """Return up to `MAX_EXAMPLES` other words that share a token's attribute value, well-known words first.
+
+        Args:
+            column: Index of the attribute.
+            token: Index of the token.
+        """
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
         if (column, value) not in self._shared:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
@@ -207,6 +242,10 @@ class Describer:
 
         Only the words of the token's sentence are compared. If several of these words have this hash, the word nearest
         to ``token`` is returned; if no word has it, "" is returned.
+
+        Args:
+            column: Index of an attribute that is the hash of a lower-case word.
+            token: Index of the token.
         """
         first, end = self.borders(token)
         same = first + np.flatnonzero(self.attributes[first:end, _LOWER] == self.attributes[token, column])

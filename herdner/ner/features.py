@@ -80,6 +80,9 @@ class FeaturePlan:
         Args:
             values: Values, for example from a file.
 
+        Returns:
+            The feature plan.
+
         Raises:
             ValueError: A key is unknown.
             KeyError: A key is missing.

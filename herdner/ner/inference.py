@@ -67,6 +67,9 @@ class Inference:
             min_confidence_of: "name" keeps or removes a name with all its mentions; "mention" decides for each mention.
             options: Options of the named backend, or of sum-product if ``backend`` is None.
 
+        Returns:
+            The inference options.
+
         Raises:
             ValueError: The backend, one of its options, a known name, the bias or the confidence is invalid.
         """

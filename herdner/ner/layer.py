@@ -442,6 +442,9 @@ class SkipChainLayer(Estimator):
             backend: Name of an inference backend, or a `Backend`.
             learner: Settings of `fit`.
 
+        Returns:
+            The layer.
+
         Raises:
             ModelError: The file is missing, damaged or not a layer.
         """

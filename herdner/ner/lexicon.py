@@ -55,6 +55,9 @@ class WordValues:
         Args:
             keys: Hashes of the words.
             values: Values of the words.
+
+        Returns:
+            The lookup table, sorted by hash.
         """
         distinct, first = np.unique(keys, return_index=True)
         return WordValues(distinct, values[first])
@@ -66,6 +69,9 @@ def word_classes(classes: Mapping[str, int]) -> WordValues:
     Args:
         classes: Bit path of each word, as a little-endian integer of at most 20 bits. Frequent words must come
             first: of words that differ only in case, the first one gets the flag ``USUAL_CASE``.
+
+    Returns:
+        The table.
     """
     seen: set[str] = set()
     values = np.fromiter(classes.values(), np.uint32, len(classes))
@@ -83,6 +89,9 @@ def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) ->
     Args:
         leaves: Class of each lower-case word, below 2,048. Only the lowest 32 bits of a word's hash are stored.
         tree: int[classes, 3], for each class its superclasses below 32, 128 and 512.
+
+    Returns:
+        The table.
     """
     keys = np.bitwise_and(hash_strings(list(leaves)), np.uint64(_SHORT))
     values = _packed_classes(np.fromiter(leaves.values(), np.int64, len(leaves)), tree)
@@ -126,6 +135,9 @@ class Gazetteers:
 
         Args:
             lists: Tokenized phrases of each list, as a dict from the name of the list.
+
+        Returns:
+            The gazetteers.
 
         Raises:
             ValueError: There are too many lists.
@@ -238,6 +250,9 @@ def read_vector_classes(where: Where) -> WordValues:
 
     Args:
         where: Path or binary stream.
+
+    Returns:
+        The vector classes of each word.
 
     Raises:
         NpzError: The file is not an archive of arrays.

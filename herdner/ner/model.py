@@ -62,7 +62,11 @@ class TaggerModel:
     network: Network | None = None
 
     def crf(self) -> SkipChainModel:
-        """Build the skip-chain model of the tagger. Transitions that the tag scheme forbids have log-potential -inf."""
+        """Build the skip-chain model of the tagger. Transitions that the tag scheme forbids have log-potential -inf.
+
+        Returns:
+            The skip-chain model.
+        """
         scheme = self.scheme if self.constrained else None
         return SkipChainModel.for_tags(self.weights.labels, scheme, self.weights.transition, self.link_tables)
 
@@ -130,6 +134,9 @@ class TaggerModel:
         Args:
             where: Path or binary stream.
 
+        Returns:
+            The model.
+
         Raises:
             ModelError: The file is missing, damaged or not a model.
         """
@@ -191,7 +198,14 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
 
 
 def parse_strings(value: object, name: str) -> tuple[str, ...]:
-    """Convert a header value of a model file to a tuple of strings; raise `ValueError` unless it is a list of strings.
+    """Convert a header value of a model file to a tuple of strings.
+
+    Args:
+        value: The value.
+        name: Key of the value, for the error message.
+
+    Returns:
+        The strings.
 
     Raises:
         ValueError: The value is not a list of strings.
@@ -203,7 +217,11 @@ def parse_strings(value: object, name: str) -> tuple[str, ...]:
 
 
 def parse_bool(value: object, name: str) -> bool:
-    """Return a header value of a model file if it is a Boolean; raise `ValueError` otherwise.
+    """Return a header value of a model file, after a check that it is a Boolean.
+
+    Args:
+        value: The value.
+        name: Key of the value, for the error message.
 
     Raises:
         ValueError: The value is not true or false.
@@ -217,6 +235,9 @@ def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
     """Return the template of a link table as a dict of JSON values.
 
     The numbers of the table are stored separately as an array.
+
+    Args:
+        each: The link table.
     """
     return {"template": each.template.to_dict()}
 
@@ -230,6 +251,9 @@ def link_tables_from(
         headers: JSON values of `link_table_to_dict`.
         arrays: Arrays of the file.
         n_labels: Number of labels, K.
+
+    Returns:
+        The link tables.
 
     Raises:
         ValueError: The header or the arrays are invalid.

@@ -74,6 +74,9 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
         where: Path or binary stream.
         format: Expected format, one of ``LOADERS``.
 
+    Returns:
+        The header and the arrays of the file.
+
     Raises:
         ModelError: The file is missing, damaged, too new or of another format.
     """
@@ -129,6 +132,9 @@ def add_shared_arrays(file: ModelFile, names: Sequence[str]) -> dict[str, NDArra
         file: Contents of the file.
         names: Names of the arrays that may be shared.
 
+    Returns:
+        The arrays by name.
+
     Raises:
         ValueError: The shipped model does not exist or has other arrays.
     """
@@ -165,6 +171,9 @@ def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
         where: Path or stream of the file.
         kind: "model" or "layer".
         remedy: Verb of the remedy in the message, such as "train" in "train or copy it again".
+
+    Raises:
+        ModelError: The body of the ``with`` statement raises an error that an invalid file causes.
     """
     try:
         yield
@@ -175,7 +184,12 @@ def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
 
 
 def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return the SHA-256 checksum of the header and the arrays of a model."""
+    """Return the SHA-256 checksum of the header and the arrays of a model.
+
+    Args:
+        header: JSON values of the model.
+        arrays: Arrays of the model by name.
+    """
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -202,7 +216,11 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[s
 
 
 def name_of(where: Where) -> str:
-    """Return the name of a file or a stream, for error messages."""
+    """Return the name of a file or a stream, for error messages.
+
+    Args:
+        where: Path or stream.
+    """
     return os.fspath(where) if isinstance(where, str | os.PathLike) else "the model's bytes"
 
 

@@ -99,6 +99,9 @@ class Network:
             tags: Tags of the model.
             gazetteers: Names of the gazetteers of the model.
 
+        Returns:
+            The compiled network.
+
         Raises:
             ValueError: The arrays contradict each other, or a number is out of range.
         """
@@ -118,7 +121,11 @@ class Network:
         }  # fmt: skip
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the network that a model file stores."""
+        """Return the arrays of the network that a model file stores.
+
+        Returns:
+            The arrays by name.
+        """
         return {name: getattr(self, name.removeprefix("network_")) for name in ARRAYS}
 
     @staticmethod
@@ -129,6 +136,9 @@ class Network:
             header: Values of `to_dict`.
             arrays: Arrays of the file, with checked types.
             n_words: Number of words with vector classes in the lexicon.
+
+        Returns:
+            The network.
 
         Raises:
             KeyError: An array or a value is missing.

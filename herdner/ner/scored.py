@@ -40,7 +40,21 @@ class ScoredDocument(NamedTuple):
         n_labels: int,
         kind: ScoreKind,
     ) -> ScoredDocument:
-        """Check scores, tokens and sentence offsets, and build a scored document from them."""
+        """Check scores, tokens and sentence offsets, and build a scored document from them.
+
+        Args:
+            scores: [n, K], log-potentials or marginals of K labels for each of n tokens.
+            tokens: The n tokens.
+            sentence_offsets: int[S + 1], first token of each sentence, and n; None is a single sentence.
+            n_labels: Number of labels, K.
+            kind: Type of the scores.
+
+        Returns:
+            The scored document, with log-potentials.
+
+        Raises:
+            ValueError: An argument has the wrong type, shape or values.
+        """
         if isinstance(tokens, str | bytes):
             raise ValueError(f"tokens must be a list of strings, got a value of type {type(tokens).__name__}")
         tokens = list(tokens)
@@ -56,7 +70,14 @@ class ScoredDocument(NamedTuple):
 
 @contextmanager
 def error_prefix(prefix: str) -> Generator[None]:
-    """Put ``prefix`` before the message of any `ValueError` that the body of a ``with`` statement raises."""
+    """Put ``prefix`` before the message of any `ValueError` that the body of a ``with`` statement raises.
+
+    Args:
+        prefix: The text, without the colon that follows it.
+
+    Raises:
+        ValueError: The body of the ``with`` statement raises a `ValueError`.
+    """
     try:
         yield
     except ValueError as error:
@@ -64,7 +85,14 @@ def error_prefix(prefix: str) -> Generator[None]:
 
 
 def check_kind(kind: str) -> ScoreKind:
-    """Check that ``kind`` is "log-potentials" or "marginals", and return it; raise `ValueError` otherwise."""
+    """Check that ``kind`` is "log-potentials" or "marginals", and return it.
+
+    Args:
+        kind: Type of the scores.
+
+    Raises:
+        ValueError: ``kind`` has another value.
+    """
     for valid in get_args(ScoreKind):
         if kind == valid:
             return valid
@@ -72,7 +100,14 @@ def check_kind(kind: str) -> ScoreKind:
 
 
 def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Check that the labels of the score columns are distinct non-empty strings, and return them as a tuple."""
+    """Check that the labels of the score columns are distinct non-empty strings, and return them as a tuple.
+
+    Args:
+        labels: The labels.
+
+    Raises:
+        ValueError: There is no label, a label is not a non-empty string, or two labels are equal.
+    """
     if isinstance(labels, str):
         raise ValueError(f"labels must be a list of strings, one for each column of scores, got {labels!r:.80}")
     labels = tuple(labels)
@@ -92,6 +127,12 @@ def infer_scheme(labels: Sequence[str]) -> Scheme:
 
     Tags with E or S are IOBES, tags with L or U are BILOU, other tags with B are IOB2, and tags with only I are IOB1.
 
+    Args:
+        labels: Labels that must all be tags.
+
+    Returns:
+        The tag scheme.
+
     Raises:
         ValueError: A label is not a tag.
     """
@@ -110,7 +151,11 @@ def infer_scheme(labels: Sequence[str]) -> Scheme:
 
 
 def is_tag(label: str) -> bool:
-    """Return True if a string is a tag such as O or B-PER in any tag scheme."""
+    """Return True if a string is a tag such as O or B-PER in any tag scheme.
+
+    Args:
+        label: The string.
+    """
     try:
         split_tag(label)
     except ValueError:
@@ -119,14 +164,30 @@ def is_tag(label: str) -> bool:
 
 
 def as_tags(labels: Sequence[str]) -> list[str]:
-    """Convert labels to tags: a label other than O gets the prefix I-; tags stay unchanged."""
+    """Convert labels to tags: a label other than O gets the prefix I-; tags stay unchanged.
+
+    Args:
+        labels: Labels or tags.
+
+    Returns:
+        A tag for each label.
+    """
     if all(map(is_tag, labels)):
         return list(labels)
     return [label if label == "O" else f"I-{label}" for label in labels]
 
 
 def check_finite(name: str, value: Any, default: Any = None) -> float:
-    """Return ``value``, or ``default`` if ``value`` is None; raise `ValueError` if the result is not finite."""
+    """Return ``value``, or ``default`` if ``value`` is None, after a check that it is a finite number.
+
+    Args:
+        name: Name of the value in the error message.
+        value: A number, or None.
+        default: Number that replaces None.
+
+    Raises:
+        ValueError: The result is not a number, or its absolute value is above `LARGEST`.
+    """
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise ValueError(f"{name} must be a finite number from {-LARGEST:g} to {LARGEST:g}, got {value!r:.80}")
@@ -134,9 +195,14 @@ def check_finite(name: str, value: Any, default: Any = None) -> float:
 
 
 def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
-    """Check a transition table, and return it as float64[labels, labels]; None becomes a table of zeros.
+    """Check a transition table, and return it as float64[K, K].
 
-    Raises `ValueError` if the table is invalid.
+    Args:
+        transition: [K, K], log-potentials of adjacent labels, -inf or finite; None is a table of zeros.
+        n_labels: Number of labels, K.
+
+    Raises:
+        ValueError: The table has another shape, or an invalid number.
     """
     if transition is None:
         return np.zeros((n_labels, n_labels))
@@ -159,7 +225,20 @@ def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
 def gold_tags(
     labels: tuple[str, ...], tags: Sequence[str], document: ScoredDocument, scheme: Scheme | None
 ) -> list[str]:
-    """Convert gold tags to the tag scheme of the model; raise `ValueError` if the model lacks a converted tag."""
+    """Convert gold tags to the tag scheme of the model.
+
+    Args:
+        labels: Labels of the model.
+        tags: Gold tag of each token, in any scheme.
+        document: Document with the tokens and sentences.
+        scheme: Tag scheme of the model; None leaves the tags unchanged.
+
+    Returns:
+        A label of the model for each token.
+
+    Raises:
+        ValueError: ``tags`` does not fit the tokens, or the model lacks a converted tag.
+    """
     if isinstance(tags, str):
         raise ValueError(f"tags must be a list of strings, got {tags!r:.80}")
     if len(tags) != len(document.tokens):
@@ -236,9 +315,14 @@ def _first(invalid: Any, tokens: Sequence[str]) -> str:
 
 
 def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
-    """Check sentence offsets, and return them as an array; None becomes the offsets of a single sentence.
+    """Check sentence offsets, and return them as int64[S + 1].
 
-    Raises `ValueError` unless the offsets rise from 0 to ``n_tokens``.
+    Args:
+        sentence_offsets: int[S + 1], first token of each sentence, and the number of tokens; None is a single sentence.
+        n_tokens: Number of tokens.
+
+    Raises:
+        ValueError: The offsets do not rise from 0 to ``n_tokens``.
     """
     if sentence_offsets is None:
         return np.array([0, n_tokens] if n_tokens else [0], np.int64)

@@ -43,6 +43,9 @@ class Batch(NamedTuple):
         """Split the batch into two halves.
 
         A batch that is too short to save time by a split is returned as a single item.
+
+        Returns:
+            Two batches, or the batch itself.
         """
         middle = len(self.sources) // 2
         if not middle or sum(map(_length, self.sources)) < BATCH_CHARACTERS // 2:
@@ -89,6 +92,17 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
 
     Only the last item of a batch may exceed the limit of characters. The items are numbered from ``first``. A `Failure`
     forms a separate batch. If ``sources`` raises an exception, the sources before it are yielded first.
+
+    Args:
+        sources: Texts, documents and failures.
+        first: Index of the first item.
+        most: Largest number of items in a batch.
+
+    Returns:
+        Iterator over the batches.
+
+    Raises:
+        TypeError: ``sources`` is a single text or document.
     """
     if isinstance(sources, str | bytes | Document):
         raise TypeError(
@@ -243,6 +257,12 @@ def ordered(
     Up to `BATCHES_WAITING` items wait for each thread. The calling thread also runs the function, because a thread that
     only waits contends for the GIL. Near the end of the stream, ``halves`` splits items so that no thread is idle. For
     an item that is split, the result of each half is yielded separately.
+
+    Args:
+        function: Function of one item.
+        items: The stream.
+        n_jobs: Number of threads.
+        halves: Function that splits an item into two, or returns it as a single one.
     """
     if n_jobs == 1:
         yield from map(function, items)
@@ -310,7 +330,14 @@ def _run(function: Callable[[T], U], item: T) -> Future[U]:
 async def awaited(
     function: Callable[[int, T], U], items: Iterable[T] | AsyncIterable[T], first: int, n_jobs: int
 ) -> AsyncIterator[U]:
-    """Yield ``function(index, item)`` for all items in their order; at most ``n_jobs`` threads compute the results."""
+    """Yield ``function(index, item)`` for all items in their order; at most ``n_jobs`` threads compute the results.
+
+    Args:
+        function: Function of the index of an item and the item.
+        items: The stream.
+        first: Index of the first item.
+        n_jobs: Number of threads.
+    """
     import asyncio  # imported here because its import takes as long as reading a model
 
     waiting: deque[asyncio.Task[U]] = deque()
@@ -337,7 +364,15 @@ async def _asynchronous(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
 
 
 def separated(pairs: Iterable[tuple[T, U]], contexts: deque[U]) -> Iterator[T]:
-    """Yield the first element of each pair, and append the second element to the queue ``contexts``."""
+    """Yield the first element of each pair, and append the second element to the queue ``contexts``.
+
+    Args:
+        pairs: Pairs of a source and a context.
+        contexts: Queue that receives the contexts.
+
+    Raises:
+        TypeError: An item is not a pair.
+    """
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"`as_tuples` expects pairs of a source and a context, got {type(pair).__name__}")

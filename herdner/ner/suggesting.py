@@ -63,6 +63,9 @@ def rank_documents(tagger: Tagger, tagged: Sequence[Document]) -> list[Suggestio
     Args:
         tagger: Tagger whose uncertainty is measured.
         tagged: Documents that the tagger has tagged; documents without tokens are left out.
+
+    Returns:
+        The documents with their expected gains, the most useful document first.
     """
     tagged = [document for document in tagged if document.n_tokens]
     uncertainties = [_by_word(document, token_uncertainty(tagger, document)) for document in tagged]

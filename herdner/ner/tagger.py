@@ -294,6 +294,9 @@ class Tagger(Estimator):
             links: Link the mentions of one name. None is the tagger's own setting.
             options: ``names``, ``min_confidence`` and options of the backend, as in `Inference.of`.
 
+        Returns:
+            The inference options.
+
         Raises:
             ValueError: An option is invalid, or the model lacks the label of a known name.
         """
@@ -679,6 +682,9 @@ class Tagger(Estimator):
         Args:
             model: The trained model.
             params: Parameters of `Tagger` that the model does not determine, such as ``backend``.
+
+        Returns:
+            The tagger.
         """
         tagger = cls(
             model.plan,
@@ -704,6 +710,9 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
         name_or_path: Name of a shipped model, or a path. The name of a shipped model takes precedence over a file of
             the same name in the current folder.
         params: Parameters of `Tagger` that the model does not determine, such as ``backend``.
+
+    Returns:
+        The tagger.
 
     Raises:
         ModelError: The model does not exist or cannot be read.

@@ -25,19 +25,36 @@ _SYNONYMS = (
 
 
 def is_label(label: str) -> bool:
-    """Return whether a string is a valid label: printable words with single spaces between them, without ``|``."""
+    """Return whether a string is a valid label: printable words with single spaces between them, without ``|``.
+
+    Args:
+        label: The string.
+    """
     return bool(label) and " ".join(label.split()) == label and label.isprintable() and "|" not in label
 
 
 def check_label(label: object, name: str) -> str:
-    """Return ``label`` if it is valid; otherwise raise `ValueError` with ``name`` in the message."""
+    """Return ``label``, after a check that it is a valid label.
+
+    Args:
+        label: The value to check.
+        name: Description of the labelled thing for the error message.
+
+    Raises:
+        ValueError: ``label`` is not a string, or not a valid label.
+    """
     if not isinstance(label, str) or not is_label(label):
         raise ValueError(f"the label of {name} is {label!r}; expected words with single spaces between them")
     return label
 
 
 def new_label(label: str, names: LabelNames | None) -> str | None:
-    """Return the new name of a label according to the dict ``names``; return None if the label is to be removed."""
+    """Return the new name of a label according to the dict ``names``; return None if the label is to be removed.
+
+    Args:
+        label: The label.
+        names: New name of each label, None for removed ones; "*" stands for all other labels. None changes nothing.
+    """
     return label if names is None else names.get(label, names.get("*", label))
 
 
@@ -51,6 +68,9 @@ def similar_labels(labels: Collection[str], known_labels: Collection[str]) -> di
     Args:
         labels: Labels, of which some may be known.
         known_labels: Known labels. Those that ``labels`` contains are not candidates.
+
+    Returns:
+        The similar known label of each unknown label.
     """
     candidates = sorted(set(known_labels) - set(labels))
     new_labels = sorted(set(labels) - set(known_labels))

@@ -76,7 +76,11 @@ class PartialAnnotation:
 
 
 def is_ambiguous(tag: str) -> bool:
-    """Return whether a tag from a file stands for several possible tags, as ``"?"`` and ``"PER|ORG"`` do."""
+    """Return whether a tag from a file stands for several possible tags, as ``"?"`` and ``"PER|ORG"`` do.
+
+    Args:
+        tag: A tag of a file.
+    """
     return tag == ANY_TAG or "|" in tag
 
 
@@ -109,13 +113,27 @@ def alternatives(tags: str) -> tuple[tuple[str, str], ...] | None:
 
 
 def join_alternatives(parsed: Sequence[tuple[str, str]]) -> str:
-    """Convert possible tags, as `alternatives` returns them, to a string without duplicates."""
+    """Convert possible tags, as `alternatives` returns them, to a string without duplicates.
+
+    Args:
+        parsed: Prefix and label of each possible tag.
+
+    Returns:
+        The tags, separated by ``|``.
+    """
     tags = [label if not prefix else prefix if prefix == "O" else f"{prefix}-{label}" for prefix, label in parsed]
     return "|".join(dict.fromkeys(tags))
 
 
 def without_prefixes(tags: str) -> str:
-    """Replace each tag but O, in a string of possible tags, by its label: ``"B-PER|O"`` becomes ``"PER|O"``."""
+    """Replace each tag but O, in a string of possible tags, by its label: ``"B-PER|O"`` becomes ``"PER|O"``.
+
+    Args:
+        tags: Possible tags, separated by ``|``, or ``"?"``.
+
+    Returns:
+        The labels, separated by ``|``, or ``"?"``.
+    """
     parsed = alternatives(tags)
     if parsed is None:
         return ANY_TAG

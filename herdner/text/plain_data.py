@@ -48,7 +48,14 @@ class DocumentParts(NamedTuple):
 def parse_object(text: str) -> dict[str, Any]:
     """Parse the JSON object that `Document.to_json` returns.
 
-    Raise a `ValueError` with a one-line message if it cannot be parsed.
+    Args:
+        text: The JSON text.
+
+    Returns:
+        The values of the object.
+
+    Raises:
+        ValueError: The text is not a JSON object; the message has one line.
     """
     try:
         values: object = json.loads(text, parse_float=finite_number)
@@ -62,7 +69,14 @@ def parse_object(text: str) -> dict[str, Any]:
 def finite_number(digits: str) -> float:
     """Convert the text of a JSON number with a point or an exponent to a float.
 
-    Raise `ValueError` if the number is too large.
+    Args:
+        digits: Text of the number.
+
+    Returns:
+        The number.
+
+    Raises:
+        ValueError: The number is too large for a float.
     """
     number = float(digits)
     if math.isinf(number):
@@ -71,7 +85,11 @@ def finite_number(digits: str) -> float:
 
 
 def describe_json_error(error: Exception) -> str:
-    """Return a one-line error message for users from an exception of `json.loads`."""
+    """Return a one-line error message for users from an exception of `json.loads`.
+
+    Args:
+        error: The exception.
+    """
     if str(error).startswith("Exceeds the limit"):  # Python's own message names a function to call
         return f"not readable (a number has more than {sys.get_int_max_str_digits():,} digits)"
     return f"not JSON ({error})" if isinstance(error, json.JSONDecodeError | RecursionError) else str(error)

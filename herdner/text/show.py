@@ -47,6 +47,9 @@ def without_overlaps(document: WithEntities) -> Iterator[Entity]:
     """Return an iterator over the entities of a document that do not overlap an earlier entity.
 
     The entities are in the order of the text. If several entities begin at the same character, the longest is kept.
+
+    Args:
+        document: Document with entities.
     """
     last = 0
     for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
@@ -59,6 +62,9 @@ def name_key(entity: Entity) -> object:
     """Return a key that is equal for mentions of the same name.
 
     Entities without `name_id` have the same name if their texts and labels are equal, ignoring case.
+
+    Args:
+        entity: The entity.
     """
     return (entity.text.casefold(), entity.label) if entity.name_id is None else entity.name_id
 
@@ -81,5 +87,12 @@ def _mark(entity: Entity, i: int, mentions: dict[object, list[int]], page: str) 
 
 
 def escape_html(text: str) -> str:
-    """Escape a text for HTML, and replace control characters, which HTML does not allow."""
+    """Escape a text for HTML, and replace control characters, which HTML does not allow.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The escaped text, of which each control character is U+FFFD.
+    """
     return "".join(c if c in "\t\n\r" or c.isprintable() or c.isspace() else "\ufffd" for c in escape(text))

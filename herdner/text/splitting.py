@@ -136,7 +136,11 @@ class _ExceptionSpan(NamedTuple):
 
 
 def is_plain(run: str) -> bool:
-    """Return whether a string contains only ASCII letters, so that only a tokenizer exception can split it."""
+    """Return whether a string contains only ASCII letters, so that only a tokenizer exception can split it.
+
+    Args:
+        run: The string.
+    """
     return run.isascii() and run.isalpha()
 
 

@@ -53,7 +53,14 @@ class Chunks(NamedTuple):
 
     @classmethod
     def of(cls, spans: Sequence[Span]) -> Chunks:
-        """Convert a list of spans to columns."""
+        """Convert a list of spans to columns.
+
+        Args:
+            spans: Spans of tokens.
+
+        Returns:
+            Start, end and label of all spans.
+        """
         starts = np.fromiter((span.start for span in spans), np.int64, len(spans))
         ends = np.fromiter((span.end for span in spans), np.int64, len(spans))
         return cls(starts, ends, [span.label for span in spans])
@@ -107,7 +114,11 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def labels_of(tags: Iterable[str]) -> set[str]:
-    """Return the distinct entity labels that occur in a list of tags."""
+    """Return the distinct entity labels that occur in a list of tags.
+
+    Args:
+        tags: Tags in any scheme.
+    """
     return {split_tag(tag)[1] for tag in tags if tag != "O"}
 
 
@@ -169,6 +180,14 @@ def chunks_from_states(
     """Read labelled token spans from states, which are indices into ``tags``, and return them as columns.
 
     Otherwise like `spans_from_states`.
+
+    Args:
+        states: int32[n], index of the tag of each token.
+        tags: The tags.
+        sentence_offsets: int[S + 1], first token of each sentence, and n; None is a single sentence.
+
+    Returns:
+        Start, end and label of all spans.
     """
     borders = [0, len(states)] if sentence_offsets is None else sentence_offsets
     return Chunks(*read_spans(states, *_columns(tags), np.ascontiguousarray(borders, np.int64)))
@@ -262,7 +281,15 @@ def convert_tags(
 
 
 def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
-    """Raise `ValueError` if one of the tags does not exist in the tag scheme."""
+    """Check that each tag exists in the tag scheme.
+
+    Args:
+        tags: The tags.
+        scheme: The tag scheme.
+
+    Raises:
+        ValueError: A tag is malformed or does not exist in the scheme.
+    """
     for tag in set(tags):
         split_tag(tag)
         if tag[0] not in _PREFIXES[scheme]:
@@ -272,7 +299,12 @@ def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
 
 
 def tags_of_label(label: str, scheme: Scheme) -> list[str]:
-    """Return all tags that a token inside a name with this label can have in the tag scheme."""
+    """Return all tags that a token inside a name with this label can have in the tag scheme.
+
+    Args:
+        label: The label.
+        scheme: The tag scheme.
+    """
     return [f"{prefix}-{label}" for prefix in _PREFIXES[scheme] if prefix != "O"]
 
 

@@ -167,7 +167,11 @@ class Tokenizer:
         _ = self._splitter
 
     def tokens(self, text: str) -> list[str]:
-        """Return the tokens of a text as strings."""
+        """Return the tokens of a text as strings.
+
+        Args:
+            text: The text.
+        """
         return self._with_offsets([text])[0][0]
 
     def _with_offsets(self, texts: list[str]) -> list[tuple[list[str], NDArray[np.int64], NDArray[np.int64]]]:

@@ -227,6 +227,9 @@ def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
         compiled: The graph.
         exact_states: Enumerate the joint states of a Markov blanket if there are at most this many.
 
+    Returns:
+        The bound for all variables of the graph.
+
     Raises:
         ImpossibleGraph: Entries of -inf forbid all states of a variable.
     """

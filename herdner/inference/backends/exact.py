@@ -109,6 +109,9 @@ class Exact:
         Args:
             graph: A graph of discrete variables and tables.
 
+        Returns:
+            The predicted cost.
+
         Raises:
             ImpossibleGraph: Entries of -inf leave a variable without possible states.
             MemoryError: The graph has too many variables for the search for an elimination order.
@@ -257,6 +260,9 @@ class EliminationRun:
                 early.
             until: Reading of ``time.perf_counter`` at which the reduction ends with an error.
 
+        Returns:
+            The run, which has an elimination order but no result yet.
+
         Raises:
             ImpossibleGraph: Entries of -inf leave a variable without possible states.
             MemoryError: The graph has too many variables for the search for an elimination order.
@@ -283,12 +289,15 @@ class EliminationRun:
         return states, [float(self.compiled.graph.log_potential(state)) for state in states]
 
     def samples(self, messages: Messages, n_samples: int, seed: Seed) -> Int32s:
-        """Draw exact samples, int32[1, n_samples, V].
+        """Draw exact samples from the joint distribution.
 
         Args:
             messages: Messages that are sums.
             n_samples: Number of samples.
             seed: Source of randomness.
+
+        Returns:
+            int32[1, n_samples, V], joint states.
         """
         return self.reduced.original_states(draw_states(messages, n_samples, generator(seed)))[None]
 

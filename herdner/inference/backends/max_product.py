@@ -171,6 +171,9 @@ class Slots:
         Args:
             sizes: int32[V], the number of states of each variable.
             factors: Groups of factors.
+
+        Returns:
+            The arrays, with one slot for each variable of each factor.
         """
         groups = [group for group in merge_parallel_factors(factors) if group.arity > 1 and len(group)]
         scope = _concatenate([group.scopes.ravel() for group in groups], np.int32)

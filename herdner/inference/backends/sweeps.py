@@ -16,6 +16,9 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
         tolerance: Must be a finite number of at least 0.
         damping: Must be above 0 and at most 1.
         **counts: Other options by name, each of which must be an integer of at least 1.
+
+    Raises:
+        ValueError: The tolerance or the damping is out of range.
     """
     for name, value in counts.items():
         check_integer(value, name)
@@ -30,6 +33,9 @@ def check_seconds(seconds: float | None) -> None:
 
     Args:
         seconds: The limit in seconds.
+
+    Raises:
+        ValueError: The limit is 0, negative or NaN.
     """
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds must be a positive number or None, got {seconds!r}")

@@ -41,6 +41,9 @@ class Annealing(ABC):
         Args:
             text: Kind of the schedule, optionally followed by start and end in parentheses.
 
+        Returns:
+            The annealing schedule.
+
         Raises:
             ValueError: The text is not an annealing schedule.
         """
@@ -156,6 +159,9 @@ def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
 
     Args:
         value: An annealing schedule, its text, one constant beta, a list of betas [n_sweeps], or None for beta = 1.
+
+    Returns:
+        The annealing schedule.
 
     Raises:
         ValueError: A value is out of range, or the text is not an annealing schedule.

@@ -58,6 +58,9 @@ class Blocks:
             order: int[n], the indices of the blocks in the order of their updates; None updates each block once, in
                 ascending order.
 
+        Returns:
+            The blocks and the tables of their edges.
+
         Raises:
             UnsupportedGraph: A factor joins more than two variables.
         """

@@ -65,6 +65,9 @@ class DrivingSequence(ABC):
         Args:
             text: Name of the driving sequence, for ``lfsr`` optionally followed by a register in parentheses.
 
+        Returns:
+            The driving sequence.
+
         Raises:
             ValueError: The text is not a driving sequence.
         """

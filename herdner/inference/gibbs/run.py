@@ -110,6 +110,9 @@ def compile_samplable(graph: Graph) -> TableGraph:
     Args:
         graph: A graph of discrete variables and tables.
 
+    Returns:
+        The compiled graph.
+
     Raises:
         ValueError: The graph has no variables, or a variable has too many states.
         ImpossibleGraph: A constant factor is -inf.
@@ -149,6 +152,9 @@ def begin_runs(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16]
         setup: The setup.
         rng: Source of randomness.
         first: uint16[V], the start of all runs; None draws a start for each run.
+
+    Returns:
+        The runs before their first sweep.
     """
     plan, compiled = setup.plan, setup.compiled
     keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
@@ -235,6 +241,9 @@ class Arrays:
             setup: The setup.
             state: uint16[V], the start.
             keys: uint64[4], the keys of the run's streams.
+
+        Returns:
+            The arrays.
         """
         plan, form, record, n = setup.plan, setup.form, setup.plan.record, len(state)
         rows = None if isinstance(form, GridForm) else np.empty_like(form.rows)

@@ -70,6 +70,9 @@ class Setup:
             compiled: The graph.
             blocks: Blocks of variables that are drawn jointly, or None.
 
+        Returns:
+            The setup, which all runs of the plan on this graph share.
+
         Raises:
             ValueError: The sharing of the plan does not fit the graph.
             ImpossibleGraph: Entries of -inf forbid all states of a variable.

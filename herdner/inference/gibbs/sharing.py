@@ -41,6 +41,9 @@ class Sharing:
         Args:
             text: Kind of the sharing, with the number of bins in parentheses.
 
+        Returns:
+            The sharing rule.
+
         Raises:
             ValueError: The text is not a sharing rule.
         """

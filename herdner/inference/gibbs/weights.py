@@ -106,6 +106,9 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
         form: Array layout of the graph that the compiled loop reads.
         loop: Name of the compiled loop.
 
+    Returns:
+        The layout; it has no weights if the plan does not herd.
+
     Raises:
         ValueError: The sharing of the plan does not fit the graph.
     """

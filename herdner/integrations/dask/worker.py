@@ -65,7 +65,11 @@ _loading = Lock()
 
 
 def tagger_of(model: ModelBytes) -> Tagger:
-    """Return the tagger of a model, which all threads of the process share."""
+    """Return the tagger of a model, which all threads of the process share.
+
+    Args:
+        model: Bytes of the model file.
+    """
     with _loading:
         return _load_tagger(model)
 
@@ -182,6 +186,9 @@ def gather_part(job_name: str, index: int, part: OutputPart, formats: Mapping[st
         part: The part.
         formats: Format of each of its input files, by path.
 
+    Returns:
+        The names, with their counts and first contexts.
+
     Raises:
         ValueError: An input file has changed.
     """
@@ -194,6 +201,10 @@ def part_name(index: int, format: str) -> str:
     """Return the file name of the part with this index.
 
     Names sort in the order of the documents, up to ten million parts.
+
+    Args:
+        index: Index of the part, from 0.
+        format: Format of the part, which is its file extension.
     """
     return f"part-{index:07}.{format}"
 

@@ -53,10 +53,17 @@ def file_seconds(n_characters: int, format: str) -> float:
     Args:
         n_characters: Length of the text.
         format: Name of the format.
+
+    Returns:
+        Time in seconds.
     """
     return n_characters / 10_000 * FILE_SECONDS + START_SECONDS.get(format, 0.0)
 
 
 def label_factor(n_labels: int) -> float:
-    """Return the estimated run time of a model with ``n_labels`` labels, divided by the run time of the model `en`."""
+    """Return the estimated run time of a model with ``n_labels`` labels, divided by the run time of the model `en`.
+
+    Args:
+        n_labels: Number of labels.
+    """
     return max(n_labels / N_LABELS, 1.0) ** 2

@@ -138,6 +138,7 @@ class Worker:
             ClientGone: The client has disconnected, and there is no answer shortly afterwards.
             RequestRefused: The request is invalid.
             WorkerFault: The process has failed.
+            WorkerEnded: The process had ended before the request was sent.
         """
         try:
             self._pipe.send_bytes(request)
@@ -188,7 +189,11 @@ class IdleWorkers:
         self._numbers = count()
 
     def put(self, worker: Worker) -> None:
-        """Add ``worker`` to the idle workers, and notify waiting requests."""
+        """Add ``worker`` to the idle workers, and notify waiting requests.
+
+        Args:
+            worker: A worker whose process waits for a request.
+        """
         with self._changed:
             self._workers.append(worker)
             self._changed.notify_all()
@@ -221,7 +226,11 @@ class IdleWorkers:
     def turn_away(self, cost: float) -> bool:
         """Refuse the waiting request with the highest cost, but only if its cost exceeds ``cost``.
 
-        Return True if a request was refused.
+        Args:
+            cost: Cost of the new request, in seconds.
+
+        Returns:
+            True if a request was refused.
         """
         with self._changed:
             worst = max((each for each in self._places if each not in self._turned_away), default=(0.0, 0))

@@ -66,7 +66,14 @@ class BackendChoice(RequestModel):
     )
 
     def seconds(self, n_characters: int) -> float:
-        """Estimate the time in seconds in which the backend tags a text of ``n_characters`` characters."""
+        """Estimate the time in which the backend tags a text.
+
+        Args:
+            n_characters: Length of the text.
+
+        Returns:
+            Time in seconds.
+        """
         known = self.backend is None or self.backend in BACKENDS
         default = make_backend(self.backend or DEFAULT_BACKEND) if known else None
         set_options = {name for name, value in self.options if value is not None}

@@ -58,7 +58,14 @@ class ComponentError(ValueError):
 
 @contextmanager
 def errors_name(component: str) -> Generator[None]:
-    """Convert each `ValueError` in the ``with`` block to a `ComponentError` that begins with the component's name."""
+    """Convert each `ValueError` in the ``with`` block to a `ComponentError` that begins with the component's name.
+
+    Args:
+        component: Name of the component.
+
+    Raises:
+        ComponentError: The body of the ``with`` statement raises a `ValueError`.
+    """
     try:
         yield
     except ComponentError:
@@ -71,7 +78,11 @@ class Savable(Protocol):
     """Protocol for a value that can write itself to a path or stream."""
 
     def save(self, path: Any, /) -> None:
-        """Write this object to a path or stream."""
+        """Write this object to a path or stream.
+
+        Args:
+            path: Path or binary stream.
+        """
         ...
 
 

@@ -46,6 +46,12 @@ class AlignedDocument(NamedTuple):
         """Convert spans of the document's tokens to spans of the ``Doc``'s tokens.
 
         White space inside a span is included.
+
+        Args:
+            spans: Spans of the document, with token indices.
+
+        Returns:
+            The spans with token indices of the ``Doc``.
         """
         tokens = self.doc_tokens
         return [Span(int(tokens[start]), int(tokens[end - 1]) + 1, label) for start, end, label in spans]
@@ -54,6 +60,13 @@ class AlignedDocument(NamedTuple):
         """Convert the range ``start:end`` of tokens of the ``Doc`` to a range of tokens of the document.
 
         The range may be empty, because white space is not a token of the document.
+
+        Args:
+            start: Index of the first token of the range.
+            end: Index after the last token of the range.
+
+        Returns:
+            Index of the first token, and index after the last token, in the document.
         """
         first, last = np.searchsorted(self.doc_tokens, (start, end)).tolist()
         return first, last
@@ -236,7 +249,11 @@ def name_ids_of(doc: Doc, spans: Sequence[DocSpan]) -> list[int | None]:
 
 
 def blocked_tokens(doc: Doc) -> list[DocSpan]:
-    """Return the tokens of a ``Doc`` that must not be part of an entity."""
+    """Return the tokens of a ``Doc`` that must not be part of an entity.
+
+    Args:
+        doc: The ``Doc``.
+    """
     iob, label = doc.to_array([ENT_IOB, ENT_TYPE]).T
     return [doc[i : i + 1] for i in np.flatnonzero((iob == BEGIN) & (label == 0)).tolist()]
 

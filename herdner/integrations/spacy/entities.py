@@ -38,6 +38,9 @@ class DocEntities(NamedTuple):
 def read_ents(doc: Doc) -> DocEntities:
     """Return the entities in ``doc.ents``, with the confidences in ``ent._.confidence``.
 
+    Args:
+        doc: A ``Doc`` that an earlier component has annotated.
+
     Raises:
         ValueError: No component has set entities, or a confidence is not a probability.
     """
@@ -127,7 +130,12 @@ def _probability(score: Any, span: DocSpan) -> float | None:
 
 
 def preceding_parser(nlp: Language, component: Any) -> Any:
-    """Return the last ``ner`` or ``beam_ner`` before the component in its pipeline; return None if there is none."""
+    """Return the last ``ner`` or ``beam_ner`` before the component in its pipeline; return None if there is none.
+
+    Args:
+        nlp: The pipeline.
+        component: A component of the pipeline.
+    """
     parser = None
     for _, pipe in nlp.pipeline:
         if pipe is component:

@@ -77,23 +77,45 @@ class NoiseModel:
         return np.log(probabilities)
 
     def outside_scores(self, n_labels: int) -> Floats:
-        """Return the log-potentials of the labels, and of "not an entity" (last), for a token outside all spans."""
+        """Compute the log-potentials of the labels, and of "not an entity", for a token outside all spans.
+
+        Args:
+            n_labels: Number of labels, K.
+
+        Returns:
+            float64[K + 1]; the last entry is that of "not an entity".
+        """
         return np.log(np.append(np.full(n_labels, self.missed / n_labels), 1 - self.missed))
 
     def parser_scores(self, probabilities: Floats) -> Floats:
-        """Convert probabilities [..., K + 1] of K labels and, last, of "not an entity" to log-potentials."""
+        """Convert the probabilities of a parser to log-potentials.
+
+        Args:
+            probabilities: float64[..., K + 1], probabilities of K labels and, last, of "not an entity".
+
+        Returns:
+            float64[..., K + 1], the log-potentials.
+        """
         scores = self.power * np.log(np.maximum(probabilities, MIN_PROBABILITY))
         scores[..., -1] += self.outside_bias
         return scores
 
 
 def tags_of(labels: Iterable[str]) -> list[str]:
-    """Return the tags that a skip-chain layer needs for ``labels``: O, and B-LABEL and I-LABEL for each label."""
+    """Return the tags that a skip-chain layer needs for ``labels``: O, and B-LABEL and I-LABEL for each label.
+
+    Args:
+        labels: Labels of entities.
+    """
     return ["O", *(f"{prefix}-{label}" for label in labels for prefix in "BI")]
 
 
 def layer_labels(layer: SkipChainLayer) -> tuple[str, ...]:
-    """Return the labels, such as PER, of a skip-chain layer whose tags are O, B-LABEL and I-LABEL for each label."""
+    """Return the labels, such as PER, of a skip-chain layer whose tags are O, B-LABEL and I-LABEL for each label.
+
+    Args:
+        layer: A layer with these tags.
+    """
     return tuple(tag[2:] for tag in layer.labels if tag.startswith("B-"))
 
 
@@ -144,7 +166,15 @@ def token_scores(
 
 
 def linked_tokens(n_tokens: int, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-    """Return a mask bool[n_tokens] of the tokens that have a link; ``links`` are arrays int32[F, 2] of token pairs."""
+    """Return a mask of the tokens that have a link.
+
+    Args:
+        n_tokens: Number of tokens.
+        links: int32[F, 2] for each link rule, pairs of token indices.
+
+    Returns:
+        bool[n_tokens], True for tokens that have a link.
+    """
     linked = np.zeros(n_tokens, np.bool_)
     for pairs in links:
         linked[pairs.ravel()] = True
@@ -152,7 +182,15 @@ def linked_tokens(n_tokens: int, links: Iterable[NDArray[np.int32]]) -> NDArray[
 
 
 def offsets_outside(spans: Iterable[Span], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Remove the sentence offsets that are inside a span, so that no span crosses a sentence border."""
+    """Remove the sentence offsets that are inside a span, so that no span crosses a sentence border.
+
+    Args:
+        spans: Spans of tokens.
+        offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+    Returns:
+        int64[up to S + 1], the remaining offsets.
+    """
     inside = {t for span in spans for t in range(span.start + 1, span.end)}
     return np.array([offset for offset in offsets.tolist() if offset not in inside], np.int64)
 
@@ -172,7 +210,11 @@ class ConsistentEntities(NamedTuple):
 
     @classmethod
     def unchanged(cls, entities: DocEntities) -> ConsistentEntities:
-        """Return the result for a ``Doc`` whose entities all stay as they are."""
+        """Return the result for a ``Doc`` whose entities all stay as they are.
+
+        Args:
+            entities: Entities of the ``Doc``.
+        """
         return cls([_plain(span) for span in entities.spans], list(entities.confidences), list(entities.spans))
 
 

@@ -84,13 +84,21 @@ def genders() -> Mapping[str, str]:
 
 
 def bare_word(token: str) -> str:
-    """Return a token without punctuation at its ends and without a possessive ending."""
+    """Return a token without punctuation at its ends and without a possessive ending.
+
+    Args:
+        token: The token.
+    """
     word = token.strip(PUNCTUATION)
     return word[:-2] if word.endswith(("'s", "’s")) else word
 
 
 def fold(word: str) -> str:
-    """Return a word case-folded and without accents."""
+    """Return a word case-folded and without accents.
+
+    Args:
+        word: The word.
+    """
     word = word.casefold()
     if word.isascii():
         return word
@@ -129,6 +137,9 @@ def parse_any_form(text: str, label: str, before: str) -> MentionForm:
         text: Text of the mention.
         label: Label of the mention.
         before: Word before the mention, in lower case. If it is a title, a person without another title gets it.
+
+    Returns:
+        The parsed form.
     """
     is_person = is_person_label(label)
     tokens = text.split()

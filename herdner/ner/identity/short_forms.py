@@ -81,6 +81,9 @@ def relabel_short_forms(document: Document) -> Document:
 
     Args:
         document: Tagged document with confidences. A document with malformed tags is returned unchanged.
+
+    Returns:
+        The document with the changed and added entities.
     """
     spans, entities = document.spans or (), document.entities
     if document.source_tags is not None or not entities:

@@ -57,7 +57,11 @@ class Evidence:
         return {*self.tokens, *self.fixed, *(token for token, _ in self.forbidden)}
 
     def add_to(self, unary: NDArray[np.float64]) -> None:
-        """Add the evidence in place to the document's log-potentials ``unary``, float64[tokens, tags]."""
+        """Add the evidence to the log-potentials of the document, in place.
+
+        Args:
+            unary: float64[tokens, tags], log-potentials of the tags of each token.
+        """
         if self.tokens:
             np.add.at(unary, (np.array(self.tokens), np.array(self.states)), self.values)
         if self.fixed:
@@ -92,6 +96,9 @@ class SpanEncoder:
             spans: Spans with their evidence. Two spans must be disjoint, or equal with different labels. Evidence for a
                 span that the tags of the model cannot encode has no effect.
             sentence_offsets: First token of each sentence, and the number of tokens.
+
+        Returns:
+            The changes of log-potentials.
 
         Raises:
             ValueError: The tags of the model cannot encode the span of a constraint.

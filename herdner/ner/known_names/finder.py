@@ -81,7 +81,11 @@ class Finder:
 
         If matches overlap, only the match with the highest precedence counts (`disjoint_spans`).
 
-        The arguments are those of ``__call__``.
+        Args:
+            document: The document.
+            own_tokens: True if the tokens of the document are those of the model's tokenizer.
+            spans: Spans of the names that the model finds without constraints. A constraint that is only a part of one
+                of these spans has no effect. None: all constraints are left out.
         """
         strengths, entries = self._strengths, self._entries
         by_span: dict[tuple[int, int], list[int]] = {}
@@ -104,7 +108,9 @@ class Finder:
     def has_constraint_in(self, document: Document, own_tokens: bool) -> bool:
         """Return True if a known name with the strength ``inf`` occurs in a document.
 
-        The arguments are those of ``__call__``.
+        Args:
+            document: The document.
+            own_tokens: True if the tokens of the document are those of the model's tokenizer.
         """
         return any(strength == math.inf for _, strength in self.span_evidence(document, own_tokens))
 
@@ -157,7 +163,15 @@ def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> 
 def disjoint_spans(
     spans: Iterable[tuple[int, int]], constraints: Container[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
-    """Select disjoint spans. Constraints take precedence, then longer spans, then earlier spans."""
+    """Select disjoint spans. Constraints take precedence, then longer spans, then earlier spans.
+
+    Args:
+        spans: Start and end of each span.
+        constraints: Those of the spans that are constraints.
+
+    Returns:
+        Start and end of each selected span, in the order of their precedence.
+    """
     covered: set[int] = set()
     selected: list[tuple[int, int]] = []
     for start, end in sorted(spans, key=lambda span: (span not in constraints, span[0] - span[1], span[0])):

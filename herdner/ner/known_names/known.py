@@ -77,6 +77,9 @@ class Names:
             encoding: Encoding of the file.
             choices: Other fields of `Names`, such as ``hard``.
 
+        Returns:
+            The known names.
+
         Raises:
             FormatError: A line cannot be parsed; the message names the line.
         """
@@ -91,6 +94,9 @@ class Names:
             names: `Names`, which are returned unchanged; the path of a file for `read`; or an iterable of ``(name,
                 label)``, ``(name, label, strength)`` and spaCy patterns.
             choices: Other fields of `Names`, such as ``hard``.
+
+        Returns:
+            The known names.
 
         Raises:
             ValueError: A name is malformed.

@@ -109,6 +109,9 @@ def parse_known_name(values: object, place: str) -> KnownName:
         values: The name.
         place: Place of the name, for error messages.
 
+    Returns:
+        The known name.
+
     Raises:
         ValueError: The name is malformed.
     """

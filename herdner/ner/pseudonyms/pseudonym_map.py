@@ -51,11 +51,21 @@ class Proposals(Protocol):
     """Protocol of an object that proposes pseudonyms."""
 
     def propose_name(self, label: str, text: str) -> Iterator[str]:
-        """Yield candidate pseudonyms for the fullest form of a new name. The first unused candidate is taken."""
+        """Yield candidate pseudonyms for the fullest form of a new name. The first unused candidate is taken.
+
+        Args:
+            label: Label of the name.
+            text: Fullest form of the name.
+        """
         ...
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield candidate pseudonyms for another form of a name. The first unused candidate is taken."""
+        """Yield candidate pseudonyms for another form of a name. The first unused candidate is taken.
+
+        Args:
+            name: The name, which already has a pseudonym.
+            form: The new form.
+        """
         ...
 
 

@@ -131,11 +131,23 @@ class PseudonymStyle(Protocol):
     """Protocol of a style of pseudonyms, such as `NumberedStyle`."""
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym for one spelling (form) of a name. A new form is added to the map of the style."""
+        """Return the pseudonym for one spelling (form) of a name. A new form is added to the map of the style.
+
+        Args:
+            label: Label of the name.
+            text: Fullest form of the name in the document.
+            key: Key of the name: equal for all spellings that are treated as one name.
+            form: Spelling to replace.
+            context: Text around the mention.
+        """
         ...
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the start and end offsets of each string that looks like a pseudonym."""
+        """Return an iterator over the start and end offsets of each string that looks like a pseudonym.
+
+        Args:
+            text: A text with pseudonyms.
+        """
         ...
 
 

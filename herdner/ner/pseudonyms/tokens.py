@@ -43,6 +43,9 @@ def fold(text: str) -> str:
 
     Args:
         text: The text.
+
+    Returns:
+        The folded text; its length may differ.
     """
     decomposed = unicodedata.normalize("NFKD", text).casefold()
     return decomposed if decomposed.isascii() else "".join(c for c in decomposed if not unicodedata.combining(c))
@@ -76,6 +79,9 @@ def without_breaks(text: str) -> str:
 
     Args:
         text: The text.
+
+    Returns:
+        The text without these breaks.
     """
     return _BREAK.sub("", text)
 

@@ -105,6 +105,9 @@ def prepare_corpus(
         guideline: Group whose annotation guideline the model follows.
         development: Annotated documents on which the iterations of link learning are scored.
 
+    Returns:
+        The documents with the allowed tags of each token.
+
     Raises:
         ValueError: The arguments contradict each other, tags contradict partial annotation, or nothing is annotated.
     """
@@ -217,6 +220,9 @@ def check_development_spans(gold: Sequence[Sequence[Span]]) -> None:
 
     Args:
         gold: Gold spans of each document.
+
+    Raises:
+        ValueError: No document has an entity.
     """
     if not any(gold):
         raise ValueError(

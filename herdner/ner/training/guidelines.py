@@ -60,6 +60,9 @@ class FeatureCopies:
             guideline: Corpus whose guideline the model follows.
             plan: Feature plan of the model.
             lexicon: Lexicon of the model.
+
+        Returns:
+            The features of each document, with copies.
         """
         extractor = make_extractor(_corpus_specific_plan(plan), lexicon)
         originals = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
@@ -79,6 +82,9 @@ class FeatureCopies:
 
         Args:
             weights: Weights of features and copies.
+
+        Returns:
+            The weights of the original features.
         """
         without_copies = weights.select(~np.isin(weights.entry_keys, self.all_copies))
         rows, entries = weights.entries_of(self.copies)

@@ -89,6 +89,9 @@ def predict_held_out(
         tags: The K tags, in the order of the tables.
         corpus: Annotated documents.
         unaries: float64[tokens, K] for each document, log-potentials by a chain that was not trained on the document.
+
+    Returns:
+        The predicted entities, and for each whether it is correct.
     """
     parts: list[CalibrationInputs] = []
     is_correct, is_decidable = [np.empty(0, np.bool_)], [np.empty(0, np.bool_)]
@@ -120,6 +123,9 @@ def fit_calibration(
         predictions: Entities of held-out documents.
         sources: Index of the source of each document. All sources have equal weight; None weights entities equally.
         origin: Calibration that is the mean of the prior; None is the identity.
+
+    Returns:
+        The calibration.
     """
     inputs, is_correct, is_decidable = predictions
     weights = is_decidable.astype(np.float64)

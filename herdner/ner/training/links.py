@@ -106,6 +106,9 @@ def join_examples(
         documents: Documents with tokens.
         unaries: float64[tokens, K] for each document, log-potentials without the log-potentials of sentence borders.
         states: int32[tokens] for each document, gold tags as indices.
+
+    Returns:
+        The examples, with the marginals of their chains.
     """
     tokens, starts, sentence_offsets = concatenate(documents)
     links = find_links_of_all(model.rules, documents, tokens, spell_tokens(tokens), np.array(starts), sentence_offsets)

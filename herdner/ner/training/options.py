@@ -53,6 +53,9 @@ def regularisation(
         min_freq: Minimum frequency of features; None is 2, or 1 if a base model is adapted.
         has_base: True if a base model is adapted. Changes of its weights, which were learned from many documents, are
             penalised ten times as strongly (measured by scripts/benchmarks/bench_adapting.py).
+
+    Returns:
+        The regularisation.
     """
     if min_freq is None:
         min_freq = 1 if has_base else 2

@@ -83,6 +83,9 @@ def learn_topics(points: Floats, seed: Seed) -> Topics:
     Args:
         points: float64[documents, 513], rows of `class_shares`.
         seed: Seed of the starting points.
+
+    Returns:
+        The topics: the centres of all clusters.
     """
     k_means = import_extra("scipy.cluster.vq", "training needs SciPy").kmeans2
     rng, centres = generator(seed), list[Floats]()

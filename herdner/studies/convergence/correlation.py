@@ -64,6 +64,9 @@ class CorrelationEstimate:
                 its last use.
             focus: The variable X and its weights.
 
+        Returns:
+            The estimate.
+
         Raises:
             ValueError: X is not binary, a weight is drawn at random or used with several probabilities, or ``returns``
                 are not counts of this shape.
@@ -94,6 +97,9 @@ class CorrelationEstimate:
             joint: The joint distribution, float64[2, .., 2].
             focus: The variable X and its weights.
             order: The variables of a sweep; by default the order of `count_visits`.
+
+        Returns:
+            The exact values.
 
         Raises:
             ValueError: There are too many states, X is not binary, a weight is drawn at random or used with several

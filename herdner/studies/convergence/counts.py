@@ -109,6 +109,9 @@ class CountingTables:
             plan: The sampler, for its number of bins.
             focus: The variable whose update ends a sweep.
             groups: int32[2^n], the group of each joint state.
+
+        Returns:
+            The tables and counters, which the loop fills.
         """
         bins = plan.sharing.n_bins if plan.sharing is not None else 1
         return cls(

@@ -47,6 +47,9 @@ class ErrorParts:
                 L = 1.
             focus: The variable X and its weights.
 
+        Returns:
+            The parts of the error.
+
         Raises:
             ValueError: There are no samples, a count is negative or not a number, or the shape does not fit.
         """
@@ -107,6 +110,9 @@ class Lambdas:
         Args:
             f: The function, float64[Z, K].
             focus: The variable X and its weights.
+
+        Returns:
+            The coefficients.
         """
         values = _values(f, focus)
         by_x = values.mean(axis=0)
@@ -232,6 +238,9 @@ def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0,
         width: Range of the probabilities of one weight. It is 0 if the weight has a single probability (blanket,
             complete and shared herding, random bins) and in the circular form; it is 1 / B in bins of the threshold
             form. None means 1 / B, which is valid in all these cases.
+
+    Returns:
+        float64 in the shape of ``n_sweeps``.
 
     Raises:
         ValueError: ``width`` is not in [0, 1], or another argument is not a number in its range.

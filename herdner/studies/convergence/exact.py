@@ -208,6 +208,9 @@ class Focus:
             variable: Index of X.
             keys: int64[Z], the sampler's weight key for each z; with random bins the lower of two keys.
             sharing: The weight sharing of the sampler.
+
+        Returns:
+            The variable, its weights and the groups of z that use each weight.
         """
         target = by_other_states(joint, variable)
         sizes = tuple(size for j, size in enumerate(joint.shape) if j != variable)
@@ -233,6 +236,9 @@ def by_other_states(joint: NDArray[T], variable: int) -> NDArray[T]:
     Args:
         joint: An array [K1, .., KV].
         variable: The variable.
+
+    Returns:
+        Array [Z, K].
     """
     return np.moveaxis(joint, variable, -1).reshape(-1, joint.shape[variable])
 

@@ -52,6 +52,9 @@ class Convergence:
         Args:
             graph: A graph of binary variables with at most 2^11 joint states.
 
+        Returns:
+            The constants.
+
         Raises:
             ValueError: A variable is not binary, the graph has too many joint states, its log-potentials span more than
                 `joint_distribution` allows, or Gibbs sampling cannot reach all possible joint states from each other.

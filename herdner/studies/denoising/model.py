@@ -72,11 +72,14 @@ def posterior_graph(observed: ArrayLike, noise: Noise, coupling: float) -> Facto
 
 
 def check_observation(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
-    """Check a noisy picture, and return it as an array: numbers for Gaussian noise, labels for flip noise.
+    """Check a noisy picture, and convert it to an array.
 
     Args:
         observed: [rows, columns].
         noise: The noise.
+
+    Returns:
+        float64[rows, columns], numbers, for Gaussian noise; int32[rows, columns], labels, for flip noise.
 
     Raises:
         ValueError: The observation does not fit the noise.

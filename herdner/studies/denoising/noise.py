@@ -81,6 +81,9 @@ class GaussianNoise:
         Args:
             labels: The true labels.
             rng: Random generator.
+
+        Returns:
+            float64 array of the shape of ``labels``, the observed numbers.
         """
         return np.array(self.levels)[labels] + rng.normal(0.0, self.sigma, labels.shape)
 
@@ -146,6 +149,9 @@ class FlipNoise:
 
         Args:
             y: Observed labels.
+
+        Returns:
+            int32 in the shape of ``y``.
         """
         return np.asarray(y, np.int32)
 
@@ -155,6 +161,9 @@ class FlipNoise:
         Args:
             labels: The true labels.
             rng: Random generator.
+
+        Returns:
+            int32 array of the shape of ``labels``, the observed labels.
         """
         flipped = labels + rng.integers(1, self.n_labels, labels.shape)
         return np.where(rng.random(labels.shape) < self.p, flipped % self.n_labels, labels).astype(np.int32)
@@ -184,6 +193,9 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
         y: Observed numbers.
         n_labels: Number of labels, K.
         levels: Fixed levels, or None to fit them, starting at quantiles.
+
+    Returns:
+        The noise with its levels and its standard deviation.
 
     Raises:
         ValueError: The picture is empty or has numbers that are not finite, or ``n_labels`` is below 2.
@@ -221,6 +233,9 @@ def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
     Args:
         y: int[rows, columns], observed labels.
         n_labels: Number of labels.
+
+    Returns:
+        The noise with its flip probability.
 
     Raises:
         ValueError: ``n_labels`` is below 2.

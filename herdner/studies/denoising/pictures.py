@@ -91,6 +91,9 @@ class Observation:
         Args:
             labels: int32[rows, columns].
             noise: The noise model, for its levels.
+
+        Returns:
+            The picture, in the greys or colours of the observed one.
         """
         if self.appearance is None:
             assert isinstance(noise, GaussianNoise)
@@ -103,6 +106,9 @@ class Observation:
         Args:
             mean: float64[rows, columns], from `DenoisedPicture`.
             noise: The noise model, for its levels.
+
+        Returns:
+            The picture.
 
         Raises:
             PictureError: The picture has a palette, whose colours cannot be averaged.
@@ -257,6 +263,9 @@ def to_image(picture: Picture) -> Image.Image:
 
     Args:
         picture: The picture.
+
+    Returns:
+        The image.
     """
     image_module = _pillow()
     if picture.palette is None:

@@ -249,6 +249,9 @@ def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
         target: The target.
         name: Name of the points in error messages.
 
+    Returns:
+        float64[N, d], the points.
+
     Raises:
         ValueError: The points have the wrong shape, or the log-density is not finite at one of them.
     """
@@ -316,6 +319,9 @@ def resolve_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
         rule: "median", "ksd", or a number.
         x: float64[N, d].
         scores: float64[N, d].
+
+    Returns:
+        The bandwidth, above 0.
     """
     if not isinstance(rule, str):
         return rule
@@ -330,6 +336,9 @@ def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target
     Args:
         kernel_mean: A kernel mean, samples, None for the kernel mean of the target, or "stein" to estimate it.
         target: The target.
+
+    Returns:
+        The kernel mean, or None.
 
     Raises:
         ValueError: ``kernel_mean`` is none of these.

@@ -70,6 +70,9 @@ class SampleMean:
         Args:
             x: float64[N, d].
             bandwidth: h.
+
+        Returns:
+            float64[N], the kernel mean at each point.
         """
         step = max(1, _CELLS // len(self.samples))
         parts = [rbf(x[i : i + step], self.samples, bandwidth) @ self.weights for i in range(0, len(x), step)]
@@ -116,6 +119,9 @@ class MixtureMean:
         Args:
             x: float64[N, d].
             bandwidth: h.
+
+        Returns:
+            float64[N], the kernel mean at each point.
         """
         parts = zip(self.weights, self.means, self.covariances, strict=True)
         return sum((w * _smooth(x - mean, s, bandwidth) for w, mean, s in parts), np.zeros(len(x)))
@@ -151,6 +157,9 @@ def as_kernel_mean(truth: KernelMean | ArrayLike) -> KernelMean:
 
     Args:
         truth: A kernel mean, or samples [M, d].
+
+    Returns:
+        The kernel mean.
     """
     return truth if hasattr(truth, "squared_norm") else SampleMean(as_points(truth, "samples"))  # type: ignore
 
@@ -275,11 +284,14 @@ def evenly_spaced(n: int, most: int) -> Int64s:
 
 
 def as_points(x: ArrayLike, name: str) -> Floats:
-    """Convert points to float64[N, d]; raise `ValueError` if they have another shape.
+    """Convert points to an array with one row for each point.
 
     Args:
         x: The points.
         name: Name of the points in error messages.
+
+    Returns:
+        float64[N, d], the points.
 
     Raises:
         ValueError: There is no point, the shape is wrong, or a number is not finite.

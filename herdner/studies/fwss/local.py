@@ -76,6 +76,9 @@ def fit_laplace(
         step: Distance of the points in a finite difference.
         mode_steps: Largest number of iterations of L-BFGS.
 
+    Returns:
+        The approximation: a normal distribution around the mode.
+
     Raises:
         ValueError: The density does not decrease in every direction from the mode.
     """

@@ -49,6 +49,9 @@ class MarginalPolytope:
             chances: Probabilities, float64[M].
             bandwidth: Bandwidth of the kernel.
 
+        Returns:
+            The diameter and the inner radius.
+
         Raises:
             ValueError: The probabilities do not sum to 1, or two points are so close that their kernels are dependent.
         """
@@ -110,6 +113,9 @@ class MarginalPolytope:
             step: See `bound`.
             accuracy: See `bound`.
 
+        Returns:
+            Upper bound on the probability.
+
         Raises:
             ValueError: The theorems do not cover the step rule, or an argument is out of their range.
         """
@@ -146,6 +152,9 @@ class MarginalPolytope:
             gamma: The distance, above 0.
             phi: See `lazy_bound`.
             accuracy: See `lazy_bound`.
+
+        Returns:
+            Upper bound on the probability.
 
         Raises:
             ValueError: An argument is out of range.

@@ -182,6 +182,9 @@ def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: floa
         scores: Gradients of the log-density, float64[N, d].
         n_steps: Number of steps of the descent over log h.
         rate: Step size.
+
+    Returns:
+        The bandwidth h.
     """
     points, n_steps = as_points(x, "points"), check_integer(n_steps, "n_steps", 0)
     s, rate = check_scores(scores, points), check_real(rate, "rate", 0)

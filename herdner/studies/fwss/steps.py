@@ -44,6 +44,9 @@ class StepRule(Protocol):
             scores: float64[N, d].
             bandwidth: Bandwidth of the kernel.
             weights: float64[N].
+
+        Returns:
+            float64[N], the weights.
         """
         ...
 
@@ -63,6 +66,9 @@ class StepRule(Protocol):
 
         Args:
             particle: Index of the particle.
+
+        Returns:
+            float64[N], the weights.
         """
         ...
 
@@ -148,7 +154,14 @@ class ConstantStep:
         return StepResult(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
 
     def towards(self, particle: int) -> Floats:
-        """Raise `ValueError`, because equal weights allow no step towards a single particle."""
+        """Refuse a step towards a single particle, which equal weights do not allow; see `StepRule.towards`.
+
+        Args:
+            particle: See `StepRule.towards`.
+
+        Raises:
+            ValueError: Always.
+        """
         raise ValueError(
             "step='constant' gives equal weights, which this sampler does not support; use step='line-search'"
         )

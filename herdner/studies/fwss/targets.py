@@ -74,6 +74,9 @@ def density_target(
         prior: See `Target`.
         n_terms: Number of data terms; 0 for none.
 
+    Returns:
+        The target.
+
     Raises:
         ValueError: ``dim`` or ``n_terms`` is out of range.
     """
@@ -90,6 +93,9 @@ def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
 
     Args:
         target: A target or a graph.
+
+    Returns:
+        The target.
 
     Raises:
         TypeError: ``target`` is neither a target nor a graph.
@@ -110,6 +116,9 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
         weights: float64[C], positive with sum 1.
         means: float64[C, d].
         covariances: float64[C, d, d], or variances [C].
+
+    Returns:
+        The target.
 
     Raises:
         ValueError: An argument has the wrong shape or is out of range.
@@ -152,6 +161,9 @@ def eleven_gaussians() -> Target:
 
     The paper specifies only the number of components. Here they have equal weights and standard deviation 0.35, and
     their means lie on a spiral.
+
+    Returns:
+        The target.
     """
     i = np.arange(11)
     radius, angle = 0.75 * np.sqrt(i), i * np.pi * (3 - np.sqrt(5))

@@ -115,7 +115,15 @@ def catch_failure(position: str) -> Generator[list[Failure]]:
 
 
 def text_of(values: dict[str, Any], key: str = "text") -> str:
-    """Return the text in a JSON record, or raise `ValueError` if the record contains none."""
+    """Return the text in a JSON record.
+
+    Args:
+        values: The record.
+        key: Key of the text.
+
+    Raises:
+        ValueError: The record has no string under this key.
+    """
     text = values.get(key)
     if not isinstance(text, str):
         problem = "no text" if text is None else f"text is {json.dumps(text)[:40]}"
@@ -124,7 +132,15 @@ def text_of(values: dict[str, Any], key: str = "text") -> str:
 
 
 def check_list(value: object, name: str) -> list[Any]:
-    """Return ``value`` unchanged if it is a list; raise `ValueError` otherwise."""
+    """Return ``value`` unchanged, after a check that it is a list.
+
+    Args:
+        value: A JSON value.
+        name: Plural noun for the items in the error message.
+
+    Raises:
+        ValueError: ``value`` is not a list.
+    """
     if not isinstance(value, list):
         raise ValueError(f"{name} are {json.dumps(value, default=str)[:40]}; expected a list")
     return cast("list[Any]", value)
@@ -160,12 +176,13 @@ def with_marked_spans(
 def with_numbered_names(entities: list[Entity], names: Sequence[object]) -> list[Entity]:
     """Set the `name_id` of each entity to the number of its name; names are numbered in the order of the text.
 
-    Return the entities unchanged if no name is known.
-
     Args:
         entities: M entities.
         names: [M], key of the name of each entity in a file. An entity whose key is None becomes the only mention of
             a name.
+
+    Returns:
+        The M entities with their `name_id`; the entities unchanged if no name is known.
     """
     if not any(name is not None for name in names):
         return entities
@@ -180,6 +197,9 @@ def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
     Args:
         pairs: Pairs of keys that belong together.
+
+    Returns:
+        The representative of each key.
     """
     parents: dict[str, str] = {}
 

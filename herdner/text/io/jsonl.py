@@ -138,7 +138,12 @@ def _lines_of(
 
 
 def is_blank(line: bytes, encoding: str) -> bool:
-    """Return whether a line, as bytes in an encoding, contains only white space."""
+    """Return whether a line, as bytes in an encoding, contains only white space.
+
+    Args:
+        line: The line.
+        encoding: The encoding.
+    """
     visible = line.strip()
     if not visible or visible.startswith(b"{"):
         return not visible

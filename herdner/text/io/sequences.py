@@ -42,7 +42,11 @@ class SequenceChecker:
                 self.first_line.setdefault(message, line)
 
     def report(self, warnings: ParseWarnings) -> None:
-        """Add one warning to ``warnings`` if the file contains unusual tag sequences."""
+        """Add one warning to ``warnings`` if the file contains unusual tag sequences.
+
+        Args:
+            warnings: List of warnings, which is extended.
+        """
         rarer = _INITIAL_I if self.count[_INITIAL_I] <= self.count[_INITIAL_B] else _INITIAL_B
         message = _BROKEN if self.count[_LAST] else rarer
         if message in self.first_line:

@@ -104,6 +104,9 @@ def visible_files(folder: Path) -> list[Path]:
     """Return all files in a folder and its subfolders, in sorted order.
 
     Hidden files and folders are excluded, and the lock files that Word and Excel write beside an open document.
+
+    Args:
+        folder: The folder.
     """
     paths: list[Path] = []
     for parent, folders, files in os.walk(folder):
@@ -113,7 +116,13 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 def matches_pattern(file: Path, folder: Path, pattern: str) -> bool:
-    """Return whether the end of a file's path in ``folder`` matches a pattern such as ``*.md`` or ``notes/*.md``."""
+    """Return whether the end of a file's path in ``folder`` matches a pattern such as ``*.md`` or ``notes/*.md``.
+
+    Args:
+        file: Path of the file.
+        folder: Folder that contains the file, also indirectly.
+        pattern: Pattern of `pathlib.PurePath.match`.
+    """
     return PurePosixPath(file.relative_to(folder).as_posix()).match(pattern)
 
 
@@ -152,13 +161,27 @@ HEAD_BYTES = 10  # length of the longest magic number
 
 
 def strip_compression_suffix(name: str) -> str:
-    """Remove the extension of a compressed file, such as ".gz", from a file name."""
+    """Remove the extension of a compressed file, such as ".gz", from a file name.
+
+    Args:
+        name: File name.
+
+    Returns:
+        The name without the extension, or unchanged if it has another extension.
+    """
     extension = Path(name).suffix
     return name.removesuffix(extension) if extension in COMPRESSED and name != extension else name
 
 
 def compression_of(head: bytes) -> str | None:
-    """Detect the compression of a file from its first bytes; return None if it is not compressed."""
+    """Detect the compression of a file from its first bytes.
+
+    Args:
+        head: First bytes of the file.
+
+    Returns:
+        "gzip", "bzip2", "xz" or "zstd"; None if the file is not compressed.
+    """
     return next((name for name, pattern in _MAGIC.items() if pattern.match(head)), None)
 
 
@@ -171,6 +194,10 @@ def decompress_stream(compression: str, stream: IO[bytes]) -> Any:
     """Return a binary stream that decompresses the content of ``stream``.
 
     It uses Python's modules, because xopen lets zstd take 2 GB of memory.
+
+    Args:
+        compression: Name of the compression, as `compression_of` returns it.
+        stream: Binary stream to read.
     """
     openers: dict[str, Callable[[IO[bytes]], Any]] = {
         "gzip": lambda raw: gzip.GzipFile(fileobj=raw), "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile,
@@ -183,6 +210,10 @@ def compress_stream(compression: str, stream: IO[bytes]) -> Any:
     """Return a binary stream that compresses the bytes written to it and passes the compressed bytes to ``stream``.
 
     Close it before ``stream``. Equal input yields equal bytes.
+
+    Args:
+        compression: Name of the compression, as `compression_of` returns it.
+        stream: Binary stream to write.
     """
     openers: dict[str, Callable[[IO[bytes]], Any]] = {
         "gzip": lambda raw: gzip.GzipFile("", "wb", fileobj=raw, mtime=0),
@@ -233,7 +264,15 @@ _NOT_TEXT = {
 
 
 def check_text(source: Source, head: bytes) -> None:
-    """Raise `FormatError` if the first bytes of a file show a format other than plain text, such as PDF."""
+    """Raise `FormatError` if the first bytes of a file show a format other than plain text, such as PDF.
+
+    Args:
+        source: The file.
+        head: First bytes of the file.
+
+    Raises:
+        FormatError: The file is not plain text.
+    """
     for magic, what in _NOT_TEXT.items():
         if head.startswith(magic):
             raise FormatError(f"{source.name}: the file is {what}")
@@ -285,7 +324,11 @@ def contradicts_mark(head: bytes, encoding: str) -> bool:
 
 
 def by_line(encoding: str) -> bool:
-    """Return whether files in this encoding can be split at line feeds before decoding."""
+    """Return whether files in this encoding can be split at line feeds before decoding.
+
+    Args:
+        encoding: Name of the encoding.
+    """
     try:
         return codecs.lookup(encoding).name in BY_LINE
     except LookupError:
@@ -497,7 +540,18 @@ def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, s
 
 
 def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
-    """Read the lines of a text file as `read_lines` does, but keep the line feed at the end of each line."""
+    """Read the lines of a text file as `read_lines` does, but keep the line feed at the end of each line.
+
+    Args:
+        source: A file or stream, possibly compressed.
+        encoding: Encoding of the file.
+
+    Returns:
+        Iterator over the lines.
+
+    Raises:
+        FormatError: The source cannot be read, or a line has more than `MAX_LINE_CHARS` characters.
+    """
     number, length = 0, 0
     parts: list[str] = []  # parts of the current line; joining them once takes linear time for chunks of any size
     for chunk in read_chunks(source, encoding):
@@ -519,6 +573,10 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
 
 
 def format_names(names: Sequence[str]) -> str:
-    """Return a short list of column names for a one-line message. Long names and long lists are shortened."""
+    """Return a short list of column names for a one-line message. Long names and long lists are shortened.
+
+    Args:
+        names: The column names.
+    """
     short = [" ".join(name[:41].split())[:40] + ("..." if len(name) > 40 else "") for name in names[:20]]
     return ", ".join(short) + (", ..." if len(names) > 20 else "")

@@ -185,7 +185,11 @@ def table_cells(document: Document, column: str = "text") -> dict[str, object]:
 
 
 def original_id(document: Document) -> object:
-    """Return the id of a document with the JSON type that it had in the input file, such as a number."""
+    """Return the id of a document with the JSON type that it had in the input file, such as a number.
+
+    Args:
+        document: The document.
+    """
     original = document.fields.get("id")
     return document.id if original is None or str(original) != document.id else original
 
@@ -194,6 +198,9 @@ def entity_record(entity: Entity) -> dict[str, Any]:
     """Return an entity as a dict for JSON and Arrow. The confidence is rounded to six decimals.
 
     The key "name_id" is left out if the `name_id` is None.
+
+    Args:
+        entity: The entity.
     """
     confidence = None if entity.confidence is None else round(float(entity.confidence), 6)
     record = {
@@ -417,7 +424,11 @@ def _is_empty(document: Document) -> bool:
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """Return an object as one line of JSON. Characters that a reader might treat as line breaks are escaped."""
+    """Return an object as one line of JSON. Characters that a reader might treat as line breaks are escaped.
+
+    Args:
+        record: The object.
+    """
     line = json.dumps(record, ensure_ascii=False, default=str)
     try:
         line.encode("utf-8")
@@ -427,7 +438,11 @@ def json_line(record: dict[str, Any]) -> str:
 
 
 def utf8(stream: IO[Any]) -> Callable[[str], object]:
-    """Return a function that writes strings to a stream in UTF-8, independently of the locale."""
+    """Return a function that writes strings to a stream in UTF-8, independently of the locale.
+
+    Args:
+        stream: Text or binary stream.
+    """
     binary = getattr(stream, "buffer", None)
     if binary is None and isinstance(stream, io.TextIOBase):
         return stream.write
