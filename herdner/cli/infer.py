@@ -50,9 +50,9 @@ def infer(
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="Time limit of the command, without its start of about a second; only `auto`, `exact`, "
-            "`belief-propagation`, `tree-reweighted`, `tempered` and `annealed-importance` have one "
-            "[default: 60; none for `exact`]."
+            help="Time limit of the command, without its start of about a second. Backends without the option "
+            "`seconds` are repeated with more sweeps until the time is over [default: 60 for backends with the option "
+            "`seconds`, except `exact`; otherwise none]."
         ),
     ] = None,
     variable: Annotated[
@@ -62,6 +62,10 @@ def infer(
             help="For --task MAR: variable to print, counted from 0, or its name in a .npz file; may be repeated "
             "[default: all]. `dogs` optimises its scan for these variables.",
         ),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Result file of the same task; print the difference from it on stderr."),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of joint states for --task samples.")] = 1000,
     seed: SeedOption = 0,
@@ -84,6 +88,7 @@ def infer(
     whole = load_graph(graph) if graph.suffix == ".npz" else read_uai(graph)
     observed = {} if evidence is None else read_evidence(evidence, whole)
     chosen = _parse_variables(variable, task, whole)
+    expected = None if truth is None else _read_truth(truth, task, whole)
     targets = None if chosen is None else [v - sum(each < v for each in observed) for v in chosen if v not in observed]
     remaining = _remaining(seconds, backend, began)
     engine = _make_backend(backend, set_, remaining, seconds is not None, task, samples, targets)
@@ -96,7 +101,10 @@ def infer(
         is_interrupted, result = True, interrupt.result
     if not is_interrupted:
         _print_notes(result, task, backend, samples)
-    text = _format(task, result, whole, observed, backend, chosen, samples)
+    values = _values(task, result, whole, observed, backend, samples)
+    text = _format(task, values, whole, chosen)
+    if expected is not None:
+        print_note(f"{truth}: {_difference(task, values, expected, whole, chosen)}")
     with open_output(output) as stream:
         stream.write(text)
     if is_interrupted:
@@ -232,36 +240,49 @@ def _make_backend(
     Raises:
         UsageError: The backend or an option is unknown, or a value is not valid.
     """
-    from herdner.inference import BACKENDS, describe_backend
+    from herdner.inference import BACKENDS, UnsupportedRecord, describe_backend
+    from herdner.inference.time_limit import TimeLimited
 
     options = parse_options(pairs, "--set")
-    if task == "samples":
-        if name not in ("auto", "exact", "tempered"):
-            raise UsageError(f"--task samples requires the backend auto, exact or tempered, got {name}")
-        options = {"n_samples": n_samples, **options}
     known = [option.name for option in describe_backend(name).options] if name in BACKENDS else []
+    n_samples = n_samples if task == "samples" else 0
+    if n_samples and "n_samples" in known:
+        options = {"n_samples": n_samples, **options}
     if "seconds" in known and seconds is not None:
         options = {"seconds": seconds, **options}
-    elif known and has_limit:
-        length = next((option for option in ("n_sweeps", "n_steps") if option in known), None)
-        advice = f"; use --set {length}=N" if length else ""
-        raise UsageError(f"--seconds: the backend {name} has no time limit{advice}")
     if "targets" in known and str(options.get("targets", "")).startswith("variables"):
         raise UsageError("--set targets: use --variable N instead, where N is the index of the variable in the file")
     if "targets" in known and targets is not None:
         options = {"targets": f"variables({', '.join(map(str, targets))})", **options}
-    return parse_backend(name, options)
+    engine = parse_backend(name, options)
+    needs_samples = bool(n_samples) and "n_samples" not in known
+    if not needs_samples and (not has_limit or "seconds" in known):
+        return engine
+    grows = next((option for option in ("n_starts", "n_sweeps", "max_log2_cells") if option in options), "")
+    try:
+        return TimeLimited(
+            engine, seconds if has_limit else None, n_samples if needs_samples else 0, getattr(engine, grows, None)
+        )
+    except UnsupportedRecord:
+        raise UsageError(
+            f"--task samples requires a backend that draws samples, such as auto, exact, tempered or gibbs, got {name}"
+        ) from None
 
 
-def _format(
-    task: InferenceTask, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str,
-    variables: list[int] | None, n_samples: int,
-) -> str:  # fmt: skip
-    """Return the result of a task and the observed states as text in the format of the UAI competition."""
+def _values(
+    task: InferenceTask, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str, n_samples: int
+) -> np.ndarray:
+    """Return the result of a task with the observed states.
+
+    Returns:
+        float64[V, K] for the task MAR, float64[] (log Z) for PR, int32[V] for MPE, and int32[N, V] for samples.
+
+    Raises:
+        UsageError: The backend does not compute this result.
+    """
     import numpy as np
 
     from herdner.graph.tables import compile_tables
-    from herdner.graph.uai_files import format_log_z, format_marginals, format_state
 
     sizes = compile_tables(graph).sizes
     free = np.setdiff1d(np.arange(len(sizes)), list(observed))
@@ -271,22 +292,71 @@ def _format(
                 f"--task PR: {backend} does not compute the partition function; use the backend exact or"
                 " annealed-importance"
             )
-        return format_log_z(result.log_z)
+        return np.array(result.log_z)
     if task == "MAR":
         if result.marginals is None:
             raise UsageError(f"--task MAR: {backend} does not compute marginals; use the backend exact or sum-product")
         marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
         marginals[list(observed), list(observed.values())] = 1.0
         marginals[free, : result.marginals.shape[1]] = result.marginals
-        chosen = slice(None) if variables is None else variables
-        return format_marginals(marginals[chosen], sizes[chosen])
+        return marginals
     if task == "MPE":
-        return format_state(_complete(result.state[None], free, observed, len(sizes))[0].tolist())
+        return _complete(result.state[None], free, observed, len(sizes))[0]
     assert result.samples is not None
     n_drawn = math.prod(result.samples.shape[:2])
     drawn = result.samples.swapaxes(0, 1).reshape(n_drawn, len(free))[:n_samples]  # one sample of each chain in turn
-    states = _complete(drawn, free, observed, len(sizes))
-    return "".join(" ".join(map(str, state)) + "\n" for state in states.tolist())
+    return _complete(drawn, free, observed, len(sizes))
+
+
+def _format(task: InferenceTask, values: np.ndarray, graph: FactorGraph, variables: list[int] | None) -> str:
+    """Return the values of a task (see `_values`) as text in the format of the UAI competition."""
+    from herdner.graph.tables import compile_tables
+    from herdner.graph.uai_files import format_log_z, format_marginals, format_state
+
+    if task == "PR":
+        return format_log_z(float(values))
+    if task == "MAR":
+        chosen = slice(None) if variables is None else variables
+        return format_marginals(values[chosen], compile_tables(graph).sizes[chosen])
+    if task == "MPE":
+        return format_state(values.tolist())
+    return "".join(" ".join(map(str, state)) + "\n" for state in values.tolist())
+
+
+def _read_truth(path: Path, task: InferenceTask, graph: FactorGraph) -> np.ndarray:
+    """Read the file of ``--truth``; return the values of its task (see `_values`)."""
+    import numpy as np
+
+    from herdner.graph.uai_files import read_log_z, read_marginals, read_state
+
+    if task == "MAR":
+        rows = read_marginals(path, graph)
+        values = np.zeros((len(rows), max(map(len, rows), default=1)))
+        for v, row in enumerate(rows):
+            values[v, : len(row)] = row
+        return values
+    if task == "PR":
+        return np.array(read_log_z(path))
+    if task == "MPE":
+        return np.array(read_state(path, graph), np.int32)
+    raise UsageError(f"--truth requires --task MAR, PR or MPE, got {task}")
+
+
+def _difference(
+    task: InferenceTask, values: np.ndarray, expected: np.ndarray, graph: FactorGraph, variables: list[int] | None
+) -> str:
+    """Describe the difference between the values of a task and those of the file of ``--truth``."""
+    import numpy as np
+
+    if task == "MAR":
+        chosen = slice(None) if variables is None else variables
+        distances = 0.5 * np.abs(values - expected)[chosen].sum(axis=1)
+        mean, largest = (distances.mean(), distances.max()) if len(distances) else (0.0, 0.0)
+        return f"the total variation distance of the marginals is {mean:.3g} on average and at most {largest:.3g}"
+    if task == "PR":
+        return f"log10 of the partition function differs by {(float(values) - float(expected)) / math.log(10):.3g}"
+    difference = (graph.log_potential(values) - graph.log_potential(expected)) / math.log(10)
+    return f"log10 of the probability of the joint state differs by {difference:.3g}"
 
 
 def _complete(states: np.ndarray, free: np.ndarray, observed: dict[int, int], n: int) -> np.ndarray:

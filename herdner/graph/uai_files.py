@@ -3,8 +3,10 @@
 A ``.uai`` file has a preamble (``MARKOV`` or ``BAYES``, the number of variables, their numbers of states, the number of
 factors, and the scope of each factor) and then the table of each factor: its number of entries and the entries, which
 are potentials of at least 0. The last variable of a scope changes fastest. A ``.evid`` file holds the number of
-observed variables, then each variable and its state. ``#`` begins a comment up to the end of the line. Files may be
-compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``, or a ``.zip`` archive of one file).
+observed variables, then each variable and its state. A file of results begins with the name of its task: ``MAR``
+(marginals), ``PR`` (log10 of the partition function) or ``MPE`` (most probable joint state). A file of samples has one
+joint state per line. ``#`` begins a comment up to the end of the line. Files may be compressed (``.gz``, ``.bz2``,
+``.xz``, ``.zst``, or a ``.zip`` archive of one file).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from herdner.text.io.source import Source, create_file, read_chunks
 MAX_CHARACTERS = 2**29  # largest length of an unpacked file
 _BLOCK_CHARACTERS = 2**20
 _BYTES_PER_CHARACTER = 24  # memory of the graph of a file of many small factors
+_MARGIN = 0.01  # largest difference of a sum of printed probabilities from 1
 _SPACE, _WORD = re.compile(r"\s"), re.compile(r"\S+")
 _KINDS = ("MARKOV", "BAYES")
 
@@ -92,7 +95,8 @@ class _Tokens:
         """Return the next token of the file as an integer from ``least`` to ``most``."""
         word = self.word(what)
         if not re.fullmatch(r"\d{1,18}", word) or not least <= int(word) <= most:
-            raise self.error(f"{what} must be an integer from {least} to {most}, got {word[:40]!r}")
+            allowed = f"an integer from {least} to {most}" if least < most else f"{least}"
+            raise self.error(f"{what} must be {allowed}, got {word[:40]!r}")
         return int(word)
 
     def numbers(self, count: int, what: str) -> Floats:
@@ -243,7 +247,7 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
     n_words = sum(1 for _ in _WORD.finditer(tokens.text))
     if not n_words:
         return {}
-    sizes = None if graph is None else compile_tables(graph).sizes
+    sizes = _sizes(graph)
     most = 2**31 - 1 if sizes is None else len(sizes) - 1
     # Files of the 2010 competition begin with the number of samples, 1. Only these have an even number of words.
     if n_words % 2 == 0 and tokens.block[0] == "1":
@@ -254,8 +258,7 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
         variable = tokens.integer("a variable", 0, most)
         if variable in evidence:
             raise tokens.error(f"variable {variable} is observed twice")
-        largest = 2**31 - 1 if sizes is None else int(sizes[variable]) - 1
-        evidence[variable] = tokens.integer(f"the state of variable {variable}", 0, largest)
+        evidence[variable] = _read_state_of(tokens, variable, None if sizes is None else sizes[variable])
     tokens.end_of_file()
     return evidence
 
@@ -315,26 +318,132 @@ def format_state(state: Sequence[int]) -> str:
     return "MPE\n" + " ".join(map(str, [len(state), *state])) + "\n"
 
 
-def read_marginals(path: str | os.PathLike[str]) -> list[Floats]:
+def read_marginals(path: str | os.PathLike[str], graph: FactorGraph | None = None) -> list[Floats]:
     """Read marginals from a file in the format MAR of the UAI competition.
 
     Args:
         path: Path of the file, possibly compressed.
+        graph: Graph whose variables the file must describe; None omits this check.
 
     Returns:
         float64[K] for each variable, the probability of each state.
 
     Raises:
+        GraphFileError: The file is malformed, or does not fit the graph.
+        FormatError: The file cannot be read.
+    """
+    tokens, n_words = _result_tokens(path, "MAR")
+    first = tokens.text.split(maxsplit=3)[1:3]
+    # Files of the 2010 competition have the number of samples, 1, before the number of variables.
+    if first[:1] == ["1"] and first[1:] != [str(n_words - 2)]:
+        tokens.integer("the number of samples", 1, 1)
+    sizes = _count_variables(tokens, graph)
+    marginals: list[Floats] = []
+    for v, size in enumerate(sizes):
+        least, most = (1, tokens.most) if size is None else (size, size)
+        row = tokens.numbers(tokens.integer("a number of states", least, most), "probabilities")
+        if abs(row.sum() - 1) > _MARGIN:
+            raise tokens.error(f"the probabilities of variable {v} must add up to 1, got {row.sum():.6g}")
+        marginals.append(row)
+    tokens.end_of_file()
+    return marginals
+
+
+def read_log_z(path: str | os.PathLike[str]) -> float:
+    """Read log Z from a file in the format PR of the UAI competition, which has a logarithm to base 10.
+
+    Args:
+        path: Path of the file, possibly compressed.
+
+    Returns:
+        The natural logarithm of the partition function; -inf if it is 0.
+
+    Raises:
         GraphFileError: The file is malformed.
         FormatError: The file cannot be read.
     """
-    tokens = _Tokens(path)
-    if tokens.word("MAR") != "MAR":
-        raise tokens.error(f"the file must begin with MAR, got {tokens.block[0][:40]!r}")
-    n = tokens.integer("the number of variables", 0, tokens.most)
-    marginals: list[Floats] = []
-    for _ in range(n):
-        size = tokens.integer("a number of states", 1, tokens.most)
-        marginals.append(tokens.numbers(size, "probabilities"))
+    tokens, n_words = _result_tokens(path, "PR")
+    if n_words == 2:
+        tokens.integer("the number of samples", 1, 1)
+    word = tokens.word("log10 of the partition function")
+    value = _number(word)
+    if math.isnan(value) or value == math.inf:
+        raise tokens.error(f"log10 of the partition function must be a number, got {word[:40]!r}")
     tokens.end_of_file()
-    return marginals
+    return value * math.log(10)
+
+
+def read_state(path: str | os.PathLike[str], graph: FactorGraph | None = None) -> list[int]:
+    """Read a joint state from a file in the format MPE of the UAI competition.
+
+    Args:
+        path: Path of the file, possibly compressed.
+        graph: Graph whose variables and states the file must name; None omits this check.
+
+    Returns:
+        The state of each variable.
+
+    Raises:
+        GraphFileError: The file is malformed, or does not fit the graph.
+        FormatError: The file cannot be read.
+    """
+    tokens, n_words = _result_tokens(path, "MPE")
+    if tokens.text.split(maxsplit=2)[1:2] == ["1"] and n_words != 2:
+        tokens.integer("the number of samples", 1, 1)
+    state = [_read_state_of(tokens, v, size) for v, size in enumerate(_count_variables(tokens, graph))]
+    tokens.end_of_file()
+    return state
+
+
+def read_samples(path: str | os.PathLike[str], graph: FactorGraph | None = None) -> Int32s:
+    """Read joint states, one per line, as ``herdner infer --task samples`` writes them.
+
+    Args:
+        path: Path of the file, possibly compressed.
+        graph: Graph whose variables and states the file must name; None omits this check.
+
+    Returns:
+        int32[N, V], the joint states.
+
+    Raises:
+        GraphFileError: The file is malformed, or does not fit the graph.
+        FormatError: The file cannot be read.
+    """
+    tokens = _Tokens(path)
+    lines = tokens.text.splitlines()
+    sizes = _sizes(graph)
+    n = len(sizes) if sizes is not None else len(lines[0].split()) if lines else 0
+    for number, line in enumerate(lines, 1):
+        if len(line.split()) != n:
+            raise GraphFileError(f"{path}:{number}: a joint state must have {n} numbers, got {len(line.split())}")
+    known: Sequence[int | None] = [None] * n if sizes is None else sizes
+    states = [[_read_state_of(tokens, v, size) for v, size in enumerate(known)] for _ in lines]
+    return np.array(states, np.int32).reshape(len(lines), n)
+
+
+def _result_tokens(path: str | os.PathLike[str], task: str) -> tuple[_Tokens, int]:
+    """Return the tokens of a result file after the name of its task, and their number."""
+    tokens = _Tokens(path)
+    word = tokens.word(task)
+    if word.upper() != task:
+        raise tokens.error(f"the file must begin with {task}, got {word[:40]!r}")
+    return tokens, sum(1 for _ in _WORD.finditer(tokens.text)) - 1
+
+
+def _sizes(graph: FactorGraph | None) -> list[int] | None:
+    """Return the numbers of states of a graph's variables, or None without a graph."""
+    return None if graph is None else compile_tables(graph).sizes.tolist()
+
+
+def _count_variables(tokens: _Tokens, graph: FactorGraph | None) -> Sequence[int | None]:
+    """Read the number of variables; return the number of states of each, which is None without a graph."""
+    sizes = _sizes(graph)
+    if sizes is None:
+        return [None] * tokens.integer("the number of variables", 0, tokens.most)
+    tokens.integer("the number of variables", len(sizes), len(sizes))
+    return sizes
+
+
+def _read_state_of(tokens: _Tokens, variable: int, size: int | None) -> int:
+    """Read the state of a variable that has ``size`` states, or any number of states if ``size`` is None."""
+    return tokens.integer(f"the state of variable {variable}", 0, 2**31 - 1 if size is None else size - 1)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from importlib.util import find_spec
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from patience import PATIENCE
 
 from herdner import FactorGraph, TableFactors, ising, save_graph
 from herdner.graph.uai_files import write_uai
-from herdner.inference import Interrupted, Result
+from herdner.inference import BACKENDS, Interrupted, Result
 from herdner.inference.backends.auto import Auto
 from herdner.inference.backends.exact import Exact
 
@@ -90,6 +91,53 @@ def test_samplers_keep_the_time_limit_and_print_intervals(call, files):
     np.testing.assert_allclose(rows[:, 1:], Exact().infer(graph).marginals, atol=0.03)
 
 
+@pytest.mark.parametrize("backend", sorted(set(BACKENDS) - {"viterbi"}))
+def test_every_backend_keeps_the_time_limit(call, files, backend):
+    _, uai, _ = files
+    began = perf_counter()
+    outcome = call("infer", uai, "--task", "MPE", "--backend", backend, "--seconds", "0.5")
+    assert outcome.code == 0, outcome.err
+    assert perf_counter() - began < 0.5 + PATIENCE / 10
+    assert outcome.out.startswith("MPE\n9 ")
+
+
+@pytest.mark.parametrize(
+    "backend", ["gibbs", "dhg", "herded-gibbs", "blocked-gibbs", "dogs", "qmc-gibbs", "bounded-error"]
+)
+def test_all_samplers_print_samples(call, files, backend):
+    graph, uai, evid = files
+    expected = Exact().infer(graph.condition({0: 1, 4: 0})).marginals[:, 1]
+    options = ["infer", uai, "--evidence", evid, "--task", "samples", "--backend", backend]
+    for length in (["--samples", "2000"], ["--seconds", "0.5"], ["--set", "n_chains=3", "--samples", "1001"]):
+        outcome = call(*options, *length)
+        assert outcome.code == 0, outcome.err
+        states = np.array([line.split() for line in outcome.out.splitlines()], int)
+        assert states.shape == (int(length[-1]) if "--samples" in length else 1000, 9)
+        assert set(zip(*states[:, [0, 4]].T.tolist(), strict=True)) == {(1, 0)}
+        np.testing.assert_allclose(np.delete(states, [0, 4], axis=1).mean(axis=0), expected, atol=0.08)
+    outcome = call(*options, "--samples", "50", "--set", "n_sweeps=20", "--seconds", "5")
+    assert len(outcome.out.splitlines()) == 20
+    assert "the time sufficed for 20 samples, not 50" in outcome.err
+
+
+def test_results_are_compared_with_a_file_of_the_same_task(call, files, tmp_path):
+    _, uai, evid = files
+    for task, same in [
+        ("MAR", "total variation distance of the marginals is 0 on average and at most 0"),
+        ("PR", "log10 of the partition function differs by 0"),
+        ("MPE", "log10 of the probability of the joint state differs by 0"),
+    ]:
+        truth = tmp_path / f"truth.{task}"
+        options = ["infer", uai, "--evidence", evid, "--task", task]
+        call(*options, "-o", truth, "-b", "exact")
+        outcome = call(*options, "-b", "exact", "--truth", truth)
+        assert outcome.out == truth.read_text()
+        assert same in outcome.err
+        approximate = call(*options, "-b", "mean-field", "--truth", truth)
+        assert f"truth.{task}: " in approximate.err
+        assert (same in approximate.err) == (task == "MPE")
+
+
 def test_tasks_without_exact_inference(call, files):
     graph, uai, evid = files
     limits = ["--seconds", "2", "--set", "max_log2_cells=0"]
@@ -151,8 +199,10 @@ def test_wrong_calls_are_one_line(call, files, tmp_path):
         (["infer", str(tmp_path / "none.uai")], 1, "no such file"),
         (["infer", uai, "--evidence", uai], 1, "must be an integer"),
         (["infer", uai, "--task", "PR", "--backend", "gibbs"], 2, "does not compute the partition function"),
-        (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "requires the backend auto, exact or tempered"),
-        (["infer", uai, "-b", "gibbs", "--seconds", "9"], 2, "gibbs has no time limit; use --set n_sweeps=N"),
+        (["infer", uai, "--task", "samples", "--backend", "icm"], 2, "exact, tempered or gibbs, got icm"),
+        (["infer", uai, "--task", "samples", "-b", "annealed-gibbs"], 2, "tempered or gibbs, got annealed-gibbs"),
+        (["infer", uai, "--task", "samples", "--truth", uai], 2, "--truth requires --task MAR, PR or MPE, got samples"),
+        (["infer", uai, "--task", "PR", "--truth", uai], 1, "grid.uai:1: the file must begin with PR, got 'MARKOV'"),
         (["infer", uai, "--task", "map"], 2, "'map' is not one of 'mar', 'pr', 'mpe', 'samples'"),
         (["infer", uai, "--seconds", "0"], 2, "--seconds must be a positive number, got 0"),
         (["infer", uai, "--backend", "gibs"], 2, "gibs"),
@@ -175,7 +225,7 @@ def test_all_variables_are_observed(call, tmp_path, backend):
     assert call(*options, "MAR").out == "MAR\n2 2 0 1 2 1 0\n"
     assert float(call(*options, "PR").out.split()[1]) == pytest.approx(math.log10(3))
     assert call(*options, "MPE").out == "MPE\n2 1 0\n"
-    if backend in ("auto", "exact", "tempered"):
+    if backend != "belief-propagation":
         assert call(*options, "samples", "--samples", "3").out == "1 0\n" * 3
 
 

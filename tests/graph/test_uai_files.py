@@ -13,9 +13,14 @@ from herdner.base import memory
 from herdner.base.memory import NotEnoughMemory
 from herdner.graph import FactorGraph, GraphFileError, TableFactors, uai_files
 from herdner.graph.uai_files import (
+    format_log_z,
     format_marginals,
+    format_state,
     read_evidence,
+    read_log_z,
     read_marginals,
+    read_samples,
+    read_state,
     read_uai,
     write_evidence,
     write_uai,
@@ -98,7 +103,7 @@ def test_what_is_written_is_read_again(tmp_path):
     np.testing.assert_allclose(again.log_potential(states), graph.log_potential(states), rtol=1e-12)
     write_evidence(tmp_path / "graph.evid", {2: 1, 0: 0})
     assert read_evidence(tmp_path / "graph.evid", graph) == {2: 1, 0: 0}
-    marginals = rng.dirichlet([1, 1, 1], 4)
+    marginals = np.array([rng.dirichlet(np.arange(3) < size) for size in (2, 3, 3, 1)])
     (tmp_path / "out.MAR").write_text(format_marginals(marginals, np.array([2, 3, 3, 1])))
     assert [row.tolist() for row in read_marginals(tmp_path / "out.MAR")] == [
         row[:size].tolist() for row, size in zip(marginals, [2, 3, 3, 1], strict=True)
@@ -192,3 +197,65 @@ def test_evidence_that_does_not_fit_is_refused(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(GraphFileError, match=message):
         read_evidence(path, read_uai(tmp_path / "graph.uai"))
+
+
+def test_results_that_are_written_are_read_again(tmp_path):
+    (tmp_path / "graph.uai").write_text(EXAMPLE)
+    graph = read_uai(tmp_path / "graph.uai")
+    (tmp_path / "out.PR").write_text(format_log_z(-12.25))
+    assert read_log_z(tmp_path / "out.PR") == pytest.approx(-12.25, rel=1e-15)
+    (tmp_path / "zero.PR").write_text("PR\n1\n-inf # no joint state\n")
+    assert read_log_z(tmp_path / "zero.PR") == -np.inf
+    (tmp_path / "out.MPE.gz").write_bytes(gzip.compress(format_state([1, 0, 2]).encode()))
+    assert read_state(tmp_path / "out.MPE.gz", graph) == [1, 0, 2]
+    (tmp_path / "samples").write_text("1 0 2\n0 0 1\n")
+    assert read_samples(tmp_path / "samples", graph).tolist() == [[1, 0, 2], [0, 0, 1]]
+    (tmp_path / "samples").write_text("\n\n")
+    assert read_samples(tmp_path / "samples").shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "expected"),
+    [
+        (read_marginals, "MAR 1 2 0.25 0.75", [[0.25, 0.75]]),
+        (read_marginals, "MAR\n1\n1 2 0.25 0.75", [[0.25, 0.75]]),
+        (read_marginals, "MAR\n1\n2 1 1 2 0 1", [[1.0], [0.0, 1.0]]),
+        (read_marginals, "MAR 0", []),
+        (read_state, "MPE\n1\n2\n1 0", [1, 0]),
+        (read_state, "MPE 1 1", [1]),
+        (read_state, "MPE 1 1 3", [3]),
+        (read_state, "mpe 0", []),
+    ],
+)
+def test_results_of_all_years_are_read(tmp_path, read, text, expected):
+    path = tmp_path / "result"
+    path.write_text(text)
+    assert [each if isinstance(each, int) else each.tolist() for each in read(path)] == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_marginals, "PR\n0", r":1: the file must begin with MAR, got 'PR'"),
+        (read_marginals, "MAR\n2\n2 1 0\n2 1 0", r":2: the number of variables must be 3, got '2'"),
+        (read_marginals, "MAR\n3\n2 1 0\n3 1 0 0", r":4: a number of states must be 2, got '3'"),
+        (read_marginals, "MAR\n3\n2 1 0\n2 1 1 3 1 0 0", r":4: the probabilities of variable 1 must add up to 1"),
+        (read_marginals, "MAR\n3\n2 1 0\n2 1 0\n3 1 0", r":5: the file ends where probabilities should be"),
+        (read_log_z, "PR\nx", r":2: log10 of the partition function must be a number, got 'x'"),
+        (read_log_z, "PR\n1 2 3", r":2: expected the end of the file, got '2'"),
+        (read_log_z, "PR", r":1: the file ends where log10 of the partition function should be"),
+        (read_state, "MPE\n3 0 0", r":2: the file ends where the state of variable 2 should be"),
+        (read_state, "MPE\n3 0 2 0", r":2: the state of variable 1 must be an integer from 0 to 1, got '2'"),
+        (read_state, "MPE\n3 0 0 0\n-BEGIN-", r":3: expected the end of the file, got '-BEGIN-'"),
+        (read_samples, "0 0 0\n0 1", r":2: a joint state must have 3 numbers, got 2"),
+        (read_samples, "0 0 0\n0 1 3", r":2: the state of variable 2 must be an integer from 0 to 2, got '3'"),
+    ],
+)
+def test_malformed_results_are_refused_with_their_position(tmp_path, read, text, message):
+    (tmp_path / "graph.uai").write_text(EXAMPLE)
+    graph = read_uai(tmp_path / "graph.uai")
+    path = tmp_path / "result"
+    path.write_text(text)
+    with pytest.raises(GraphFileError, match="result" + message) as error:
+        read(path) if read is read_log_z else read(path, graph)
+    assert "\n" not in str(error.value)
