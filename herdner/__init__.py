@@ -11,10 +11,17 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
+import signal
 import sys
-from pathlib import Path
+
+# `python -m herdner`: until the command line runs, Ctrl-C ends the process without a traceback.
+_started = sys.argv[:1] == ["-m"] and "herdner" in sys.orig_argv
+if _started and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import importlib.machinery  # noqa: E402
+import importlib.util  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 __version__ = "0.1.0"
 

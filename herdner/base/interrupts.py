@@ -22,7 +22,7 @@ def exit_on_interrupt() -> None:
 
     Otherwise Ctrl-C during imports would print a traceback.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # background processes ignore the signal
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):  # background: SIG_IGN
         signal.signal(signal.SIGINT, _exit)
 
 

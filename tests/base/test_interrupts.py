@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 from patience import PATIENCE
@@ -58,3 +59,13 @@ def test_handling_of_ctrl_c(options: list[str], handler: signal.Handlers, code: 
         preexec_fn=partial(signal.signal, signal.SIGINT, handler),
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (code, out, errors)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_during_the_import_of_the_package_prints_nothing(tmp_path: Path) -> None:
+    (tmp_path / "lazy_loader.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "herdner", "--version"], capture_output=True, text=True, timeout=PATIENCE,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
