@@ -375,9 +375,18 @@ class LanguageMessages:
         for result in results:
             name = self._names.popleft()
             if name not in self._reported and not isinstance(result, Failure) and (other := self._check(result)):
-                self._reported.add(name)
-                print_note(self._check.message(other, f"{name}: the text", command_line=True))
+                self.report(name, other)
             yield result
+
+    def report(self, name: str, other: str) -> None:
+        """Print the message about a file with a text that is not in the model's language.
+
+        Args:
+            name: Name of the file.
+            other: Code of the language of the text.
+        """
+        self._reported.add(name)
+        print_note(self._check.message(other, f"{name}: the text", command_line=True))
 
 
 def table_options(column: str, id_column: str | None, delimiter: str | None) -> dict[str, Any]:

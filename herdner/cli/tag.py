@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -138,9 +139,9 @@ def tag(
             _tag_inputs(run, target, status, texts.errors)
     else:
         _tag_on_cluster(
-            files, output or "", client=cluster, jobs=jobs, format=format_, input_format=input_format,
-            model=tagging.model, encoding=texts.encoding, column=texts.column, part_bytes=part_size << 20,
-            fail=status.fail, inference=inference, seed=tagging.seed, collection=collection,
+            files, output or "", LanguageMessages(tagger), client=cluster, jobs=jobs, format=format_,
+            input_format=input_format, model=tagging.model, encoding=texts.encoding, column=texts.column,
+            part_bytes=part_size << 20, fail=status.fail, inference=inference, seed=tagging.seed, collection=collection,
         )  # fmt: skip
     status.exit_on_failure()
 
@@ -404,10 +405,11 @@ def _check_cluster_options(values: Mapping[str, object]) -> None:
             raise UsageError(f"{name}: cannot be combined with --cluster; leave out one of them")
 
 
-def _tag_on_cluster(files: list[str], output: str, **settings: Any) -> None:
+def _tag_on_cluster(files: list[str], output: str, languages: LanguageMessages, **settings: Any) -> None:
     """Tag the files on a Dask cluster; exit with code 1 if documents or parts have failed."""
     check_extra("dask", "--cluster needs Dask")
     from herdner.integrations.dask import tag_files
+    from herdner.ner.language import LanguageWarning
 
     # Dask logs the life of its workers. Its configuration sets the level of each logger separately.
     dask_loggers = (f"distributed{part}" for part in ("", ".nanny", ".worker", ".scheduler"))
@@ -419,7 +421,11 @@ def _tag_on_cluster(files: list[str], output: str, **settings: Any) -> None:
         def update(done: int, total: int) -> None:
             display.update(task, completed=done, total=total)
 
-        manifest = tag_files(files, output, progress=update, **settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LanguageWarning)
+            manifest = tag_files(files, output, progress=update, **settings)
+    for path, other in manifest.languages.items():
+        languages.report(path, other)
     if not manifest.complete:
         n_missing, n = len(manifest.missing), len(manifest.parts)
         print_message(f"{n_missing} of {n} parts are missing; run the same command again to compute them")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 from commands import Call
 from data import shared_data
+from english_corpora import read_gum, read_litbank, read_tweebank
 
 import herdner
 from herdner.corpora.formats import read_documents
@@ -173,9 +175,21 @@ def test_the_service_returns_the_warning(tagger: herdner.Tagger) -> None:
 )
 def test_no_english_development_file_is_in_another_language(path: str, format: str) -> None:
     options = {"tokenizer": Tokenizer()} if format == "ieer" else {}
+    assert_english(read_documents(shared_data(f"ner/{path}"), format, **options))
+
+
+@pytest.mark.parametrize(
+    ("path", "read"), [("tweebank/dev.bio", read_tweebank), ("gum", read_gum), ("litbank", read_litbank)]
+)
+def test_no_post_no_genre_and_no_novel_is_in_another_language(
+    path: str, read: Callable[[Path], Iterable[Document]]
+) -> None:
+    assert_english(read(shared_data(f"ner/{path}")))
+
+
+def assert_english(documents: Iterable[Document]) -> None:
     check = LanguageCheck("en")
-    documents = list(read_documents(shared_data(f"ner/{path}"), format, **options))
-    found = [document.text[:80] for document in documents for part in parts(document) if check(part)]
+    found = [part.text[:80] for document in documents for part in (document, *parts(document)) if check(part)]
     assert found == []
 
 

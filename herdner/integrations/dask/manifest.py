@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -72,7 +72,7 @@ class InputSlice:
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """Output file of one part of a run: name, counts, size, checksum and failure messages.
+    """Output file of one part of a run: name, counts, size, checksum, failure messages and foreign languages.
 
     Attributes:
         name: Name of the file.
@@ -83,6 +83,8 @@ class WrittenPart:
         bytes: Size of the file.
         sha256: SHA-256 of the file.
         failures: Messages of failed documents, at most `MAX_FAILURES`.
+        languages: Code of the language of each input file's first document that is not in the model's language, by the
+            path of the file.
     """
 
     name: str
@@ -93,6 +95,7 @@ class WrittenPart:
     bytes: int
     sha256: str
     failures: tuple[str, ...] = ()
+    languages: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -153,6 +156,14 @@ class Manifest:
     def failed(self) -> int:
         """Number of documents that the run could not read or tag so far."""
         return sum(part.failed for part in self.written)
+
+    @property
+    def languages(self) -> dict[str, str]:
+        """Code of the language of each input file that is not in the model's language, by the path of the file."""
+        languages: dict[str, str] = {}
+        for part in self.written:
+            languages = languages | {path: languages.get(path, code) for path, code in part.languages.items()}
+        return languages
 
     @property
     def names(self) -> list[str]:

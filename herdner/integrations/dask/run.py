@@ -35,6 +35,7 @@ from herdner.integrations.dask.slices import join_slices, locate_slices, plan_sc
 from herdner.integrations.dask.worker import JobPlugin, TagJob, gather_part, model_bytes, part_name, tag_part, tagger_of
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import CollectionNames
+from herdner.ner.language import LanguageWarning
 
 PART_BYTES = 8 << 20
 OUTPUT_FORMATS = ("jsonl", "parquet")
@@ -71,7 +72,8 @@ def tag_files(
     The output folder gets the parts ``part-0000000.jsonl`` (or ``.parquet``) and so on, and ``manifest.json``. The
     concatenated parts equal the output of ``herdner tag -f jsonl`` for any number of workers: document i of the run
     uses the random numbers of child i of ``seed``. If a run is interrupted, the same call continues it. Workers must be
-    able to read the inputs and write the output.
+    able to read the inputs and write the output. A `LanguageWarning` is issued for each input file that contains a text
+    whose language is clearly not that of the model.
 
     Args:
         inputs: Paths, folders or patterns of any file system that fsspec supports.
@@ -128,7 +130,11 @@ def tag_files(
     folder = OutputFolder(os.fspath(output), storage_options)
     job = TagJob(f"herdner-{uuid4().hex}", data, settings, folder.url, dict(storage_options or {}), inference)
     connection = cluster_client(client, jobs) if isinstance(client, str) else nullcontext(client)
-    return _run(job, files, folder, connection, _Callbacks(fail, progress))
+    manifest = _run(job, files, folder, connection, _Callbacks(fail, progress))
+    check = tagger_of(data).language_check
+    for path, other in manifest.languages.items():
+        warn_caller(check.message(other, f"{path}: the text"), LanguageWarning)
+    return manifest
 
 
 class _Callbacks:

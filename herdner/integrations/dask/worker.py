@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain, repeat
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -21,6 +22,7 @@ from herdner.integrations.dask.manifest import MAX_FAILURES, OutputPart, RunSett
 from herdner.integrations.dask.slices import ReadOptions, read_part
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import CollectionNames
+from herdner.ner.language import LanguageCheck
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
@@ -158,12 +160,13 @@ def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, 
         OutputError: The file cannot be written.
     """
     job = _jobs[job_name]
-    settings, counter, name = job.settings, _Counter(), part_name(index, job.settings.format)
-    documents = counter.successful(
-        tagger_of(job.model).outcomes(
-            read_part(part, formats, job.read_options), job.inference, seed=settings.seed, first=part.first_document
-        )
+    settings, tagger, name = job.settings, tagger_of(job.model), part_name(index, job.settings.format)
+    counter = _Counter(tagger.language_check)
+    results = tagger.outcomes(
+        read_part(part, formats, job.read_options), job.inference, seed=settings.seed, first=part.first_document
     )
+    paths = chain.from_iterable(repeat(piece.path, piece.n_documents) for piece in part.slices)
+    documents = counter.successful(results, paths)
     with OutputFolder(job.output, job.storage_options).write(name) as stream:
         if settings.format == "parquet" and set(formats.values()) == {"parquet"}:
             write_table(documents, stream, column=settings.column)
@@ -173,7 +176,7 @@ def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, 
             write_documents(documents, stream, settings.format)
     return WrittenPart(
         name, counter.documents, counter.tokens, counter.entities, counter.failed,
-        stream.size, stream.digest.hexdigest(), tuple(counter.failures),
+        stream.size, stream.digest.hexdigest(), tuple(counter.failures), counter.languages,
     )  # fmt: skip
 
 
@@ -210,14 +213,17 @@ def part_name(index: int, format: str) -> str:
 
 
 class _Counter:
-    """Counts of documents, tokens, entities and failures in a stream of documents, and the failure messages."""
+    """Counts in a stream of documents, the failure messages, and the files that are not in the model's language."""
 
-    def __init__(self) -> None:
+    def __init__(self, check: LanguageCheck) -> None:
+        self._check = check
         self.documents = self.tokens = self.entities = self.failed = 0
         self.failures: list[str] = []
+        self.languages: dict[str, str] = {}
 
-    def successful(self, items: Iterable[Document | Failure]) -> Iterator[Document]:
-        for item in items:
+    def successful(self, items: Iterable[Document | Failure], paths: Iterable[str]) -> Iterator[Document]:
+        paths = chain(paths, repeat(""))  # `read_part` raises after the documents if a file has more of them now
+        for item, path in zip(items, paths, strict=False):
             if isinstance(item, Failure):
                 self.failed += 1
                 self.failures += [item.message] if self.failed <= MAX_FAILURES else []
@@ -225,4 +231,6 @@ class _Counter:
             self.documents += 1
             self.tokens += item.n_tokens
             self.entities += len(item.entities)
+            if path not in self.languages and (other := self._check(item)):
+                self.languages[path] = other
             yield item

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Call
+from data import REPOSITORY
 from distributed import Client
 
 from herdner.integrations.dask import tag_files
 from herdner.integrations.dask.manifest import InputSlice
 from herdner.integrations.dask.slices import join_slices
+from herdner.ner.language import LanguageWarning
 from herdner.text.io.plain import PIECE_CHARACTERS
 
 Alone = Callable[..., bytes]
@@ -37,6 +40,26 @@ def test_the_parts_are_what_one_process_writes(
         data = (output / part["output"]["name"]).read_bytes()
         assert (len(data), hashlib.sha256(data).hexdigest()) == (part["output"]["bytes"], part["output"]["sha256"])
     assert {path.name for path in output.iterdir()} == {*manifest.names, "manifest.json"}
+
+
+def test_each_file_in_another_language_is_reported_once(
+    call: Call, client: Client, tmp_path: Path, texts: list[str]
+) -> None:
+    german = json.loads((REPOSITORY / "tests" / "ner" / "texts_in_languages.json").read_text("utf-8"))["de"]
+    folder, record = tmp_path / "in", json.dumps({"text": german}) + "\n"
+    folder.mkdir()
+    (folder / "a.txt").write_text(german, encoding="utf-8")
+    (folder / "b.jsonl").write_text(json.dumps({"text": texts[0]}) + "\n" + 3 * record, encoding="utf-8")
+    (folder / "c.txt").write_text(texts[1], encoding="utf-8")
+    with pytest.warns(LanguageWarning, match="German") as caught:
+        manifest = tag_files(folder, tmp_path / "out", client=client, part_bytes=100)
+    assert manifest.languages == {str(folder / name): "de" for name in ("a.txt", "b.jsonl")}
+    assert [str(each.message).split(":")[0] for each in caught] == list(manifest.languages)
+    assert {each.filename for each in caught} == {__file__}
+    done = call("tag", folder, "--cluster", client.scheduler.address, "--output", tmp_path / "again")
+    messages = [line for line in done.err.splitlines() if "seems to be German" in line]
+    assert [message.split(": ")[1] for message in messages] == list(manifest.languages)
+    assert all("use --model de" in message for message in messages)
 
 
 def test_a_collection_is_that_of_one_process(
