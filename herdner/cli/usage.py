@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -24,6 +24,12 @@ __all__ = ["ParserError", "UsageError"]
 
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 FIGURE_EXTENSIONS = (".png", ".svg", ".pdf")
+_EXPECTED = {  # by the types of pydantic's errors
+    "int_parsing": "a valid integer",
+    "float_parsing": "a valid number",
+    "greater_than_equal": "greater than or equal to {ge:g}",
+    "less_than_equal": "less than or equal to {le:g}",
+}
 
 
 class UsageError(typer.BadParameter):
@@ -53,16 +59,26 @@ def parser_message(error: ParserError) -> str:
     Args:
         error: The error. A `UsageError` has this form already.
     """
-    message = error.format_message()
     if isinstance(error, UsageError):
-        return message
-    message = re.sub(r"^Invalid value for '([^']+)'[^:]*: (Value error, )?", r"\1: ", message.strip().removesuffix("."))
-    if " should be " in message and hasattr(error.__cause__, "errors"):  # an error of pydantic, which omits the value
-        (cause,) = error.__cause__.errors()  # pyright: ignore
-        option, _, problem = message.partition(": Input should be ")
-        message = f"{option}: must be {problem.partition(', unable')[0]}, got {cause['input']!r:.60}"
-    message = re.sub(r" \(Possible options: (.*)\)$", r"; did you mean \1?", message)
+        return error.message
+    parameter: Any = getattr(error, "param", None)
+    if parameter is not None and str(error.message):  # a value that the parameter does not accept
+        name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.human_readable_name
+        return f"{name}: {_value_problem(error)}"
+    message = (error.format_message() if parameter is not None else error.message).strip().removesuffix(".")
+    if similar := getattr(error, "possibilities", None):
+        message += f"; did you mean {', '.join(sorted(similar))}?"
     return message[:1].lower() + message[1:] if message[1:2].islower() else message
+
+
+def _value_problem(error: ParserError) -> str:
+    """Return the problem of a value that the parser rejected; errors of pydantic are described by their types."""
+    causes = getattr(error.__cause__, "errors", None)
+    (cause,) = causes() if causes is not None else ({"ctx": {"error": error.message}},)
+    details: dict[str, Any] = cause.get("ctx", {})
+    if "error" in details:  # the message is complete
+        return str(details["error"]).strip().removesuffix(".")
+    return f"must be {_EXPECTED.get(cause['type'], 'a valid value').format_map(details)}, got {cause['input']!r:.60}"
 
 
 @contextmanager

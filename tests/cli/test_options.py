@@ -14,6 +14,7 @@ import typer
 from commands import Call, one_line
 
 from herdner.cli import app
+from herdner.cli.usage import parser_message
 
 
 def commands(command: Any, path: str = "herdner") -> Iterator[tuple[str, Any]]:
@@ -67,6 +68,16 @@ def test_every_option_has_help_and_short_options_are_unique() -> None:
 def test_messages_of_the_parser_have_the_form_of_all_messages(call: Call, arguments: str, message: str) -> None:
     command = arguments.split()[0]
     assert one_line(call(*arguments.split()), 2) == f"herdner: {message} (see herdner {command} --help)\n"
+
+
+def test_the_messages_of_the_parser_do_not_depend_on_the_wording_of_its_libraries() -> None:
+    class OtherWords(ValueError):
+        def errors(self) -> list[dict[str, object]]:
+            return [{"type": "less_than_equal", "ctx": {"le": 9}, "input": "10", "msg": "too large"}]
+
+    error = typer.BadParameter("other words", param=OPTIONS["--jobs"][0][1])
+    error.__cause__ = OtherWords()
+    assert parser_message(error) == "--jobs: must be less than or equal to 9, got '10'"
 
 
 @pytest.mark.parametrize(
