@@ -66,6 +66,10 @@ def parse_object(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", values)
 
 
+class NumberTooLarge(ValueError):
+    """Error: a number of a JSON text is too large for a float."""
+
+
 def finite_number(digits: str) -> float:
     """Convert the text of a JSON number with a point or an exponent to a float.
 
@@ -76,23 +80,26 @@ def finite_number(digits: str) -> float:
         The number.
 
     Raises:
-        ValueError: The number is too large for a float.
+        NumberTooLarge: The number is too large for a float.
     """
     number = float(digits)
     if math.isinf(number):
-        raise ValueError(f"the number {digits[:40]} is too large; write it as a string")
+        raise NumberTooLarge(f"the number {digits[:40]} is too large; write it as a string")
     return number
 
 
 def describe_json_error(error: Exception) -> str:
-    """Return a one-line error message for users from an exception of `json.loads`.
+    """Return a one-line error message for users from an exception of `json.loads`, with or without `finite_number`.
 
     Args:
         error: The exception.
     """
-    if str(error).startswith("Exceeds the limit"):  # Python's own message names a function to call
-        return f"not readable (a number has more than {sys.get_int_max_str_digits():,} digits)"
-    return f"not JSON ({error})" if isinstance(error, json.JSONDecodeError | RecursionError) else str(error)
+    if isinstance(error, json.JSONDecodeError | RecursionError):
+        return f"not JSON ({error})"
+    if isinstance(error, NumberTooLarge):
+        return str(error)
+    # The remaining error of `json.loads`, whose own message names a function to call.
+    return f"not readable (a number has more than {sys.get_int_max_str_digits():,} digits)"
 
 
 def _parts(values: Mapping[str, Any]) -> DocumentParts:

@@ -53,9 +53,8 @@ def cluster_client(address: str = "local", jobs: int | None = None, timeout: flo
     try:
         client = Client(address, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:
-        reason = "" if "Timed out" in str(error) or not str(error) else f" ({error})"
-        message = f"no scheduler answered at {address} within {timeout:g} seconds{reason}: check that it is running"
-        raise ClusterError(message) from None
+        reason = str(error) or type(error).__name__
+        raise ClusterError(f"no scheduler can be reached: {reason}; check that one runs at {address}") from None
     with client:
         yield client
 

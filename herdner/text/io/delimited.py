@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
+from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
 from typing import IO, Any
 
@@ -62,7 +63,7 @@ def read_table(
         separator = detect_delimiter("".join(head).lstrip("\r\n"), column) if delimiter is None else delimiter
         rows = csv.reader(chain(head, lines), delimiter=separator, strict=True)
         with ParseWarnings(source.name, strict) as warnings:
-            yield from _rows(rows, (column, id_column, separator), source, warnings)
+            yield from _rows(rows, lines, (column, id_column, separator), source, warnings)
 
 
 def detect_delimiter(header: str, column: str) -> str:
@@ -91,14 +92,14 @@ def detect_delimiter(header: str, column: str) -> str:
 
 
 def _rows(
-    rows: Any, names: tuple[str, str | None, str], source: Source, warnings: ParseWarnings
+    rows: Any, lines: Generator[str], names: tuple[str, str | None, str], source: Source, warnings: ParseWarnings
 ) -> Iterator[Document | Failure]:
     """Yield a table's documents; ``names`` holds the text column's name, the id column's name and the separator."""
     columns: TableColumns | None = None
     text, id, separator = names
     number = 0
     has_entities: bool | None = None  # whether the first document has no other content in the column of entities
-    while (row := _next(rows, source)) is not None:
+    while (row := _next(rows, lines, source)) is not None:
         if columns is None:
             try:
                 columns = TableColumns.of(row, text, id, strip=True, delimiter=None if separator == "\t" else separator)
@@ -118,15 +119,15 @@ def _rows(
         raise FormatError(f"{source.name}: is empty; expected a first row that names the columns")
 
 
-def _next(rows: Any, source: Source) -> list[str] | None:
-    """Return the next non-empty row of a table; return None at the end of the table.
+def _next(rows: Any, lines: Generator[str], source: Source) -> list[str] | None:
+    """Return the next non-empty row of a table, which is read from ``lines``; return None at the end of the table.
 
     Raise `FormatError` for unbalanced quotes.
     """
     try:
         return next((row for row in rows if row), None)
     except csv.Error as error:
-        what = "a quote is never closed" if "unexpected end" in str(error) else str(error)
+        what = "a quote is never closed" if getgeneratorstate(lines) == GEN_CLOSED else str(error)
         raise FormatError(f"{source.name}:{rows.line_num}: {what}; expected quotes around whole fields") from None
 
 

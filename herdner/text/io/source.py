@@ -539,7 +539,7 @@ def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, s
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
-def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
+def read_raw_lines(source: Source, encoding: str = "utf-8") -> Generator[str]:
     """Read the lines of a text file as `read_lines` does, but keep the line feed at the end of each line.
 
     Args:

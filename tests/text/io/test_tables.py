@@ -85,6 +85,7 @@ def test_a_table_of_no_documents_is_a_table(format: str) -> None:
         (b"text,a,a\n1,2,3\n", "f: two columns are named 'a'"),
         (b'id,text\n1,"never closed\nmore', "f:3: a quote is never closed"),
         (b'id,text\n1,"Ada" said\n', "f:2: .*expected after '\"'; expected quotes around whole fields"),
+        (b'id,text\n1,"Ada" said', "f:2: .*expected after '\"'; expected quotes around whole fields"),
         (b"id,text\n1\n", "f:2: 1 column; expected 2, as in the first row"),
         (b"id,text\n1,a,b\n", "f:2: 3 columns; expected 2"),
         (b"text,entities\nAda,[Bo;Cy\n", r"f:2: the column entities contains '\[Bo;Cy'"),
