@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from herdner.base.messages import format_size
+
 logger = logging.getLogger(__name__)
 
 _SMALL = 2**28  # bytes; smaller allocations are not checked
@@ -37,10 +39,10 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
     free = free_memory()
     if n_bytes > free:
         raise NotEnoughMemory(
-            f"{what} takes about {_gb(n_bytes)} of memory, but only {_gb(free)} is available; {remedy}"
+            f"{what} takes about {format_size(n_bytes)} of memory, but only {format_size(free)} is available; {remedy}"
         )
     if n_bytes >= _LARGE:
-        logger.info("%s takes about %s of memory", what, _gb(n_bytes))
+        logger.info("%s takes about %s of memory", what, format_size(n_bytes))
 
 
 def free_memory() -> float:
@@ -69,7 +71,3 @@ def _limits() -> Iterator[float]:
     for path in _GROUPS:
         with suppress(OSError, ValueError):  # "max" means no limit
             yield int(Path(path).read_text()) - resident
-
-
-def _gb(n_bytes: float) -> str:
-    return f"{n_bytes / 1e9:,.1f} GB"

@@ -41,7 +41,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(memory, "logger", Listening)
     monkeypatch.setattr(memory, "_SMALL", 0)
     monkeypatch.setattr(memory, "_LARGE", 0)
-    monkeypatch.setattr(memory, "_gb", lambda n_bytes: f"{n_bytes / 1e9!r} GB")
+    monkeypatch.setattr(memory, "format_size", lambda n_bytes: f"{n_bytes / 1e9!r} GB")
     return found
 
 
@@ -79,7 +79,9 @@ def test_too_large_allocations_are_refused_before_they_begin(monkeypatch: pytest
     monkeypatch.setattr(memory, "free_memory", lambda: 3e8)
     tracemalloc.start()
     try:
-        with pytest.raises(NotEnoughMemory, match=r"a graph of 100,000,000 variables .* about 2\.4 GB .* only 0\.3 GB"):
+        with pytest.raises(
+            NotEnoughMemory, match=r"a graph of 100,000,000 variables .* about 2\.4 GB .* only 300\.0 MB"
+        ):
             ising(0.3, 0.0, (10_000, 10_000))
         with pytest.raises(NotEnoughMemory, match="a graph of 40,000 variables"):
             complete_graph(0.1, n_variables=40_000)

@@ -167,7 +167,7 @@ def test_a_file_whose_graph_may_not_fit_into_memory_is_refused(tmp_path, monkeyp
     """A packed file of half a megabyte may have 2^29 characters."""
     (tmp_path / "graph.uai.gz").write_bytes(gzip.compress(b"MARKOV " + b"1 " * 10**7))
     monkeypatch.setattr(memory, "free_memory", lambda: 10**8)
-    with pytest.raises(NotEnoughMemory, match=r"graph.uai.gz, a text of 20,000,007 characters, takes about 0.5 GB"):
+    with pytest.raises(NotEnoughMemory, match=r"graph.uai.gz, a text of 20,000,007 characters, takes about 480.0 MB"):
         read_uai(tmp_path / "graph.uai.gz")
 
 
