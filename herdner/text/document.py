@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, InitVar, asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -85,9 +85,13 @@ class Document:
     is_proposal: bool = False
     scheme: Scheme = "iob2"
     source_tags: Sequence[str] | None = None
+    _: KW_ONLY
+    _are_offsets_valid: InitVar[bool] = False  # set if another document, or a compiled loop, has made the offsets
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, _are_offsets_valid: bool) -> None:
         """Check all offsets of the document, and raise `ValueError` for invalid ones."""
+        if _are_offsets_valid:
+            return
         try:
             fault = find_offset_fault(self.text, self.tokens, self.token_starts, self.token_ends, self.sentence_offsets)
         except (TypeError, BufferError) as error:
@@ -343,9 +347,10 @@ class Document:
             The document with these spans and their entities.
         """
         entities = self.entities_from_spans(spans, confidences)
-        return self._replace_unchecked(
-            spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags
-        )
+        return replace(
+            self, spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags,
+            _are_offsets_valid=True,
+        )  # fmt: skip
 
     def with_name_ids(self, ids: Sequence[int]) -> Document:
         """Return a copy of the document in which the entities have new name identifiers.
@@ -358,15 +363,7 @@ class Document:
         Raises:
             ValueError: The number of identifiers is not the number of entities.
         """
-        return self._replace_unchecked(entities=with_name_ids(self.entities, list(ids)))
-
-    def _replace_unchecked(self, **values: Any) -> Document:
-        """Return a copy of the document with the given attribute values; the values are not checked."""
-        copy, values = object.__new__(type(self)), self.__dict__ | values
-        for name in ("tags", "names"):  # computed from the values
-            values.pop(name, None)
-        object.__setattr__(copy, "__dict__", values)
-        return copy
+        return replace(self, entities=with_name_ids(self.entities, list(ids)), _are_offsets_valid=True)
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
         """Return a copy of the document in which ``entities`` replace the annotated entities; `partial` is copied.
@@ -555,9 +552,6 @@ class Document:
         return make_entities(Entity, spans, self.text, self.token_starts, self.token_ends, values)
 
 
-_EMPTY = Document.from_text("")
-
-
 def document_from_valid_offsets(
     text: str, tokens: list[str], token_starts: NDArray[np.int64], token_ends: NDArray[np.int64],
     sentence_offsets: NDArray[np.int64], id: str | None = None,
@@ -575,10 +569,7 @@ def document_from_valid_offsets(
     Returns:
         The document.
     """
-    return _EMPTY._replace_unchecked(  # pyright: ignore[reportPrivateUsage]
-        text=text, tokens=tokens, token_starts=token_starts, token_ends=token_ends, sentence_offsets=sentence_offsets,
-        id=id, fields={},
-    )  # fmt: skip
+    return Document(text, tokens, token_starts, token_ends, sentence_offsets, id=id, _are_offsets_valid=True)
 
 
 def project(entities: Sequence[Entity], document: Document) -> Projection:
