@@ -15,7 +15,8 @@ from herdner.base.arrays import Floats
 from herdner.base.extras import check_extra
 
 MEMORY = 6  # number of pairs of differences (points and gradients) that a search keeps, as in CRFsuite
-_SUFFICIENT_DECREASE, _CURVATURE, _FLAT = 1e-4, 1e-10, 1e-7
+FLAT = 1e-7  # a search for weights ends when no coordinate of the gradient exceeds this value
+_SUFFICIENT_DECREASE, _CURVATURE = 1e-4, 1e-10
 _MOST_HALVINGS = 60  # maximum number of times that a step is halved
 
 
@@ -94,7 +95,7 @@ def minimise_l1(
         search = _OrthantSearch(l1, threads, n_threads)
         search.measure(point, point, gradient, gradient)
         for _ in range(max_iterations):
-            if search.steepest <= _FLAT:
+            if search.steepest <= FLAT:
                 break
             length = 1.0 if search.pairs else 1.0 / search.slope_norm
             coefficients = search.quasi_newton_coefficients()

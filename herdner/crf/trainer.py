@@ -10,7 +10,7 @@ import numpy as np
 
 from herdner.base.arrays import Floats
 from herdner.crf.chain_data import ChainData
-from herdner.crf.lbfgs import MEMORY, minimise, minimise_l1
+from herdner.crf.lbfgs import FLAT, MEMORY, minimise, minimise_l1
 from herdner.crf.likelihood import Borders, ChainLikelihood
 
 TrainingProgress = Callable[[int, dict[str, Any]], None]
@@ -37,12 +37,16 @@ class StoppingRule:
     period: int = 5
     min_gradient: float = 0.0
 
-    def is_met(self, losses: list[float]) -> bool:
-        """Return True if the loss decreased too little over the last ``period`` iterations, so that training stops.
+    def is_met(self, losses: list[float], gradient_norm: float, weights_norm: float) -> bool:
+        """Return True if training stops: the loss decreased too little, or the gradient is small.
 
         Args:
             losses: Losses of all iterations so far.
+            gradient_norm: Euclidean norm of the gradient; infinity disables the test of the gradient.
+            weights_norm: Euclidean norm of the weights.
         """
+        if gradient_norm < self.min_gradient * max(weights_norm, 1.0):
+            return True
         recent = losses[-self.period - 1 :]
         return len(recent) > self.period and recent[0] - recent[-1] < self.min_decrease * abs(recent[-1])
 
@@ -143,7 +147,7 @@ class _Search:
             minimise_l1(self._loss, begin, self.c1 * self.scales, on_iteration=self._on_iteration, max_iterations=n,
                         n_threads=self.likelihood.n_threads)  # fmt: skip
         else:
-            minimise(self._loss, begin, on_iteration=self._on_iteration, maxiter=n, maxcor=MEMORY, ftol=0.0, gtol=1e-7,
+            minimise(self._loss, begin, on_iteration=self._on_iteration, maxiter=n, maxcor=MEMORY, ftol=0.0, gtol=FLAT,
                      maxfun=10**9)  # fmt: skip
 
     def _loss(self, scaled: Floats) -> tuple[float, Floats]:
@@ -161,8 +165,7 @@ class _Search:
         self.losses.append(value)
         if self.progress is not None:
             self.progress(len(self.losses), {"loss": value, "weights": self.weights})
-        is_flat = self.c1 == 0 and self.gradient_norm < self.rule.min_gradient * max(self.weights_norm, 1.0)
-        return self.rule.is_met(self.losses) or is_flat
+        return self.rule.is_met(self.losses, self.gradient_norm, self.weights_norm)
 
 
 def _scales(data: ChainData, penalty: Floats) -> Floats:
