@@ -332,7 +332,7 @@ def _fit(
         def update(iteration: int, log: dict[str, Any]) -> None:
             stage = log["stage"]
             if stage not in tasks:
-                total = tagger.learner.max_iterations if stage == "links" and tagger.learner else iterations
+                total = tagger.learner.max_iterations if stage == "links" else iterations
                 tasks[stage] = display.add_task(stage, total=total, loss="")
             text = f"loss {log.get('loss', float('nan')):,.0f}"
             if log.get("f1") is not None:

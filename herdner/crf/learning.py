@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
-from herdner.crf.lbfgs import minimise
 from herdner.crf.model import SkipChainModel
 from herdner.crf.objectives import OBJECTIVES, Examples, LossGradient, Objective
 from herdner.crf.parameters import Parameters
@@ -98,6 +97,9 @@ class Learner:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}")
 
 
+DEFAULT_LEARNER = Learner()
+
+
 @dataclass(frozen=True, slots=True)
 class LearningStep:
     """Training objective, and score on development data, after one iteration of table learning.
@@ -177,7 +179,7 @@ class _BestModel:
 def learn_tables(
     model: SkipChainModel,
     examples: Examples,
-    learner: Learner | None = None,
+    learner: Learner = DEFAULT_LEARNER,
     *,
     score: ScoreFunction | None = None,
     seed: Seed = 0,
@@ -189,7 +191,7 @@ def learn_tables(
     Args:
         model: Model at whose tables learning starts.
         examples: Documents with gold tags.
-        learner: Settings; None is `Learner()`.
+        learner: Settings of learning.
         score: Function that scores the model of each iteration on development data. The model with the best score is
             returned. Without this function, the model of the last iteration is returned.
         seed: Seed of the sampler of `MCMCLikelihood`.
@@ -202,7 +204,6 @@ def learn_tables(
     Raises:
         ValueError: The transition table has the entry -inf for two adjacent gold tags.
     """
-    learner = learner or Learner()
     best = _BestModel(learner.patience, len(examples.unary), score, progress, model)
     parameters = Parameters(model, learner.joint, adapted)
     if isinstance(learner.objective, MCMCLikelihood):
@@ -216,6 +217,7 @@ def _descend(
     parameters: Parameters, examples: Examples, learner: Learner, objective: Objective, best: _BestModel
 ) -> None:
     """Minimise the penalised objective by L-BFGS."""
+    from herdner.crf.lbfgs import minimise
 
     def loss(vector: Floats) -> tuple[float, Floats]:
         return parameters.loss(vector, objective, examples, learner.l2)

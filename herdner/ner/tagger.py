@@ -19,6 +19,7 @@ from herdner.base.checks import check_integer, check_text
 from herdner.base.estimator import Estimator
 from herdner.base.messages import warn_caller
 from herdner.base.seeds import child
+from herdner.crf.learning import DEFAULT_LEARNER, Learner
 from herdner.crf.templates import Template, linear_chain_template
 from herdner.inference import Backend
 from herdner.ner.decode import Decoder
@@ -47,7 +48,7 @@ from herdner.text.tags import Scheme, labels_of
 from herdner.text.tokenize import Tokenizer, TokenizerSettings, with_tokens
 
 if TYPE_CHECKING:
-    from herdner.crf.learning import Learner, LearningCurve
+    from herdner.crf.learning import LearningCurve
     from herdner.crf.sequence_tagger import WeightTable
     from herdner.crf.trainer import TrainingProgress
     from herdner.ner.explain import Explanation
@@ -122,7 +123,7 @@ class Tagger(Estimator):
         tolerance: float = 0.005,
         trainer: TrainerName = "herdner",
         templates: Sequence[Template] | None = None,
-        learner: Learner | None = None,
+        learner: Learner = DEFAULT_LEARNER,
         n_folds: int = 4,
         averaged: bool = False,
         backend: str | Backend | None = None,

@@ -14,6 +14,7 @@ from data import news, shared_data
 import herdner
 from herdner.corpora.formats import read_documents
 from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite, train_crfsuite
+from herdner.crf.learning import Learner
 from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import StoppingRule
 from herdner.crf.weights import ChainWeights
@@ -212,6 +213,8 @@ def test_it_is_a_scikit_learn_estimator(tagger):
     assert fresh.get_params() == tagger.get_params()
     assert not hasattr(fresh, "model_")
     assert fresh.set_params(c2=1.0).get_params()["c2"] == 1.0
+    assert Tagger().set_params(learner__l2=1.0).learner == Learner(l2=1.0)
+    assert Tagger().learner == Learner()  # the default itself does not change
     with pytest.raises(ValueError, match="unknown parameter 'c3'"):
         fresh.set_params(c3=1.0)
     documents = news("dev")

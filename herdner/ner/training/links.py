@@ -31,7 +31,7 @@ def learn_link_tables(
     corpus: TrainingCorpus,
     unaries: Sequence[Floats],
     states: Sequence[NDArray[np.int32]],
-    learner: Learner | None,
+    learner: Learner,
     progress: TrainingProgress | None,
     seed: int,
 ) -> tuple[TaggerModel, LearningCurve]:
@@ -43,7 +43,7 @@ def learn_link_tables(
         corpus: Training documents, and development documents if there are any.
         unaries: float64[tokens, K] for each document, log-potentials by a chain that was not trained on the document.
         states: int32[tokens] for each document, gold tags as indices.
-        learner: Settings of learning; None is `Learner()`.
+        learner: Settings of learning.
         progress: Function called after each iteration.
         seed: Seed of samplers.
 

@@ -81,7 +81,7 @@ class TrainingOptions:
     tolerance: float
     trainer: TrainerName
     templates: Sequence[Template] | None
-    learner: Learner | None
+    learner: Learner
     n_folds: int
     averaged: bool
     calibrated: bool
