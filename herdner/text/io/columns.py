@@ -24,8 +24,9 @@ class Layout:
     Attributes:
         token: Index of the column of tokens.
         tag: Index of the column of tags; None: no tags are read.
-        documents: Separation of documents: "docstart" (by ``-DOCSTART-`` lines or ``# newdoc`` comments; without them
-            a file is one document), "sentence" (each sentence is a document) or "file".
+        documents: Separation of documents: "docstart" (a ``-DOCSTART-`` line or ``# newdoc`` comment begins a document,
+            which may have no tokens; without such lines a file is one document), "sentence" (each sentence is a
+            document) or "file".
         comments: Lines that begin with ``#`` are comments ``# key = value``.
         nested: Some lines have additional columns with the tags of nested entities; these columns are ignored.
         url: The first token of a file is the URL of the article.
@@ -95,19 +96,23 @@ def _documents(source: Source, layout: Layout, encoding: str, warnings: ParseWar
     is_numbered = layout.documents == "sentence"
     sentences: list[ColumnSentence] = []
     name, count = None, 0
+    is_open = False  # whether a border has opened the document, so that it exists even without tokens
     fields: dict[str, object] = {}
+    rows = _Rows(source, layout, warnings)
 
     def document() -> Document:
-        id = name or (f"{source.id}#{count}" if is_numbered or count > 1 else source.id)
+        id = name or source.document_id(count if is_numbered or count > 1 else None)
+        if not sentences:  # annotated, unless the file has no tags
+            return Document.from_tokens([], None if rows.width == 1 else [], id=id, fields=fields)
         return _build(sentences, id, fields, warnings)
 
-    for event in _Rows(source, layout, warnings).events(encoding):
+    for event in rows.events(encoding):
         if isinstance(event, DocumentBorder):
             if layout.documents != "docstart":
                 continue
-            if sentences:
+            if sentences or is_open:
                 yield document()
-            sentences, name, is_numbered, count, fields = [], event.id, True, count + 1, {}
+            sentences, name, is_numbered, is_open, count, fields = [], event.id, True, True, count + 1, {}
             continue
         count = max(count, 1)
         if layout.url and not fields and not sentences:
@@ -117,7 +122,7 @@ def _documents(source: Source, layout: Layout, encoding: str, warnings: ParseWar
         if layout.documents == "sentence" and sentences:
             yield document()
             sentences, count = [], count + 1
-    if sentences:
+    if sentences or is_open:
         yield document()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from herdner.corpora.formats import FORMATS, read_documents
 from herdner.text.io.source import FormatError
+from herdner.text.tags import Span
 
 CONLL2003 = """-DOCSTART- -X- O O
 
@@ -154,8 +155,16 @@ def test_line_ends_byte_order_mark_and_other_separators():
 
 def test_the_last_line_needs_no_end_and_blank_lines_do_no_harm():
     assert [d.text for d in read("\n\n \t \na O\n\n\n\nb O")] == ["a\nb"]
-    for empty in ("", "\n\n", "\ufeff", "-DOCSTART- O\n\n-DOCSTART- O\n"):
+    for empty in ("", "\n\n", "\ufeff"):
         assert read(empty) == []
+
+
+def test_a_document_between_two_docstart_lines_may_have_no_tokens():
+    documents = read("-DOCSTART- O\n\n-DOCSTART- O\n\nAda B-PER\n\n-DOCSTART- O\n")
+    assert [(d.id, d.text, d.spans) for d in documents] == [
+        ("<stream>#1", "", []), ("<stream>#2", "Ada", [Span(0, 1, "PER")]), ("<stream>#3", "", []),
+    ]  # fmt: skip
+    assert [d.spans for d in read("-DOCSTART-\n\nAda\n\n-DOCSTART-\n")] == [None, None]
 
 
 @pytest.mark.parametrize("name", ["conll", "conll2003", "conll2002", "wnut17", "btc"])
