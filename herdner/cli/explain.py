@@ -147,5 +147,4 @@ def to_printable(text: str) -> str:
     """
     from herdner.text.io.write import CONTROLS
 
-    plain = CONTROLS.sub("\ufffd", text).encode("utf-8", "replace").decode()
-    return " ".join(plain.splitlines())
+    return " ".join(CONTROLS.sub("\ufffd", text).splitlines())

@@ -150,7 +150,7 @@ def _read(
             yield item
         if is_blank and each.format == "text" and not isinstance(each.source, str) and each.source.path is not None:
             on_document(each.path)
-            yield Document.from_text("".join(read_chunks(each.source, texts.encoding)), id=each.source.id)
+            yield Document.from_text("".join(read_chunks(each.source, texts.encoding)), id=each.source.document_id())
 
 
 def _read_key(path: str | None) -> bytes:

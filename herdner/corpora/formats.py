@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -12,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, Literal
 
 from herdner.base.extras import check_extra
-from herdner.base.messages import suggestion
+from herdner.base.messages import format_count, suggestion
 from herdner.corpora.ieer import read_ieer
 from herdner.text.document import Document, Failure
 from herdner.text.io.brat import read_brat, write_brat
@@ -27,10 +29,12 @@ from herdner.text.io.marked_up import read_docx, read_markdown
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
-from herdner.text.io.source import Input, create_file, sources, strip_compression_suffix
-from herdner.text.io.write import write_conll, write_jsonl, write_spacy, write_text
+from herdner.text.io.source import FileId, Input, create_file, sources, strip_compression_suffix
+from herdner.text.io.write import check_encodable, write_conll, write_jsonl, write_spacy, write_text
 from herdner.text.labels import is_label, rename_labels
 from herdner.text.tokenize import tokenize_documents
+
+logger = logging.getLogger(__name__)
 
 Reader = Callable[..., Iterator[Document | Failure]]
 """A function of a source and options. It yields a `Failure` for each document that it cannot read, and continues."""
@@ -39,9 +43,14 @@ Writer = Callable[..., None]
 """A function of documents, a stream and options."""
 
 
-Part = Literal["id", "text", "tokens", "entities", "spans", "confidence", "partial", "fields", "strings"]
+Part = Literal["id", "text", "tokens", "entities", "spans", "confidence", "names", "partial", "fields", "strings"]
 """Part of a document that a format may carry. "tokens" includes sentences. "spans" are entities of whole tokens.
-"strings" are fields with strings as values."""
+"names" are the mentions of each name. "strings" are fields with strings as values."""
+
+_PART_NAMES: dict[Part, str] = {
+    "id": "ids", "tokens": "tokens and sentence borders", "confidence": "confidences",
+    "names": "groups of mentions", "fields": "fields",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +66,10 @@ class Format:
         layout: Layout of a column format; its fields are options of `read_documents`.
         is_binary: The writer writes bytes.
         has_labels: Documents of this format may have labels, which `read_documents` can rename.
+        is_json: Files of the format are JSON, which represents single surrogates (U+D800 to U+DFFF) by escapes.
         carries: Parts of a document that writing and then reading leaves unchanged. `write_documents` refuses documents
-            with partial annotation if the format carries entities or spans only. Formats for display carry nothing.
+            with partial annotation or surrogates if the format cannot represent them, and warns about other parts.
+            Formats for display carry nothing.
     """
 
     name: str
@@ -69,6 +80,7 @@ class Format:
     layout: Layout | None = None
     is_binary: bool = False
     has_labels: bool = True
+    is_json: bool = False
     carries: frozenset[Part] = frozenset()
 
     @property
@@ -110,7 +122,7 @@ def _write_parquet(documents: Iterable[Document], stream: IO[Any], *, column: st
     _parquet().write_table(documents, stream, column=column)
 
 
-_TABLE: frozenset[Part] = frozenset({"id", "text", "entities", "confidence", "strings"})
+_TABLE: frozenset[Part] = frozenset({"id", "text", "entities", "confidence", "names", "strings"})
 _CONLL = _columns(
     "conll",
     "columns separated by TAB or spaces: token first, tag last (one column: no tags); -DOCSTART- starts a document",
@@ -174,7 +186,8 @@ _FORMATS = [
         read_jsonl,
         write_jsonl,
         (".jsonl", ".ndjson"),
-        carries=frozenset({"id", "text", "entities", "confidence", "partial", "fields"}),
+        is_json=True,
+        carries=frozenset({"id", "text", "entities", "confidence", "names", "partial", "fields"}),
     ),
     Format("lines", "plain text, one document per line", partial(read_text, documents="line"), has_labels=False),
     Format(
@@ -200,7 +213,7 @@ _FORMATS = [
         _write_parquet,
         (".parquet", ".pq"),
         is_binary=True,
-        carries=frozenset({"id", "text", "entities", "confidence", "fields"}),
+        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields"}),
     ),
     Format(
         "html",
@@ -217,20 +230,22 @@ _FORMATS = [
         write_spacy,
         (".spacy",),
         is_binary=True,
-        carries=frozenset({"text", "tokens", "spans"}),
+        carries=frozenset({"text", "tokens", "spans", "names"}),
     ),
     Format(
         "label-studio",
         "Label Studio's JSON; written: tasks with predictions",
         read_label_studio,
         write_label_studio,
-        carries=frozenset({"id", "text", "entities", "confidence", "fields"}),
+        is_json=True,
+        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields"}),
     ),
     Format(
         "doccano",
         "doccano's JSON lines for sequence labelling",
         read_doccano,
         write_doccano,
+        is_json=True,
         carries=frozenset({"id", "text", "entities", "fields"}),
     ),
     Format(
@@ -238,7 +253,8 @@ _FORMATS = [
         "Prodigy's JSON lines of named entities",
         read_prodigy,
         write_prodigy,
-        carries=frozenset({"id", "text", "entities", "confidence", "fields"}),
+        is_json=True,
+        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields"}),
     ),
     Format(
         "brat",
@@ -246,7 +262,7 @@ _FORMATS = [
         read_brat,
         write_brat,
         is_binary=True,
-        carries=frozenset({"text", "entities", "confidence"}),
+        carries=frozenset({"text", "entities", "confidence", "names"}),
     ),
 ]
 
@@ -301,20 +317,21 @@ def split_format(argument: str) -> tuple[str, str | None]:
 
 
 def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return options that stop `write_documents` from compressing a file that ``create_file`` already compresses.
+    """Return options that stop `write_documents` from compressing a file against its extension.
 
-    ``herdner.text.io.source.create_file`` compresses a file if its extension selects a compression.
+    ``herdner.text.io.source.create_file`` compresses a file if its extension selects a compression, and ".tar" is the
+    extension of archives that are not compressed.
 
     Args:
         format: Name of a format (`WRITABLE`).
         path: Path of the file.
 
     Returns:
-        ``{"compress": False}`` if the extension of the file selects a compression, so that the writer must not compress
-        too; else no option.
+        ``{"compress": False}`` if the writer must not compress the file; else no option.
     """
-    is_compressed = strip_compression_suffix(os.fspath(path)) != os.fspath(path)
-    return {"compress": False} if is_compressed and "compress" in FORMATS[format].write_options else {}
+    name = os.fspath(path)
+    has_own = strip_compression_suffix(name) != name or name.lower().endswith(".tar")
+    return {"compress": False} if has_own and "compress" in FORMATS[format].write_options else {}
 
 
 def read_documents(
@@ -404,9 +421,14 @@ def write_documents(
 ) -> None:
     """Write documents to a stream or a file, in the file format ``format``.
 
+    If the format cannot represent a part of the documents, such as their ids, one warning names the part, the number of
+    documents that have it, and the formats that can represent it. There is no warning about parts that herdner has
+    computed: ids from file names, the tokens of a tokenizer, and the confidences and names of a tagger.
+
     Args:
         documents: The documents.
-        stream: A text or binary stream, or the path of a file, which appears when it is complete.
+        stream: A text or binary stream, or the path of a file, which appears when it is complete. The file is
+            compressed if its extension is that of a compression, such as ".gz".
         format: Name of a format (`WRITABLE`).
         **options: Options of the format (`Format.write_options`).
 
@@ -416,16 +438,55 @@ def write_documents(
     entry = _entry(format, "write", options)
     assert entry.write is not None
     if isinstance(stream, str | os.PathLike):
+        settings = file_options(format, stream)
+        if settings and options.get("compress"):
+            raise ValueError(
+                f"{os.fspath(stream)}: the extension already states how the file is compressed; leave out `compress`"
+            )
         with create_file(stream) as file:
-            write_documents(documents, file, format, **{**file_options(format, stream), **options})
+            write_documents(documents, file, format, **{**settings, **options})
         return
-    if entry.carries & {"entities", "spans"}:
-        documents = map(partial(_check_annotation, entry), documents)
-    entry.write(documents, stream, **options)
+    if not entry.carries:
+        entry.write(documents, stream, **options)
+        return
+    lost: Counter[Part] = Counter()
+
+    def checked() -> Iterator[Document]:
+        for document in documents:
+            _check(entry, document)
+            lost.update(_lost_parts(entry, document))
+            yield document
+
+    entry.write(checked(), stream, **options)
+    for part in sorted(lost):
+        able = [name for name in WRITABLE if FORMATS[name].carries & {part, "strings" if part == "fields" else part}]
+        logger.warning(
+            "the format %s cannot represent the %s of %s; these formats can: %s",
+            format, _PART_NAMES[part], format_count(lost[part], "document"), ", ".join(able),
+        )  # fmt: skip
 
 
-def _check_annotation(entry: Format, document: Document) -> Document:
-    """Return a document unchanged; raise `ValueError` if the file format cannot represent the document's annotation."""
+def _lost_parts(entry: Format, document: Document) -> Iterator[Part]:
+    """Yield the parts of a document that a format cannot represent, except parts that herdner has computed."""
+    kept = entry.carries | document.computed_parts
+    has_fields, has_file_id = not kept.isdisjoint(("fields", "strings")), isinstance(document.id, FileId)
+    fields = {name for name, value in document.fields.items() if not (value is None or value == "")} - {"id"}
+    has_own_tokens = document.n_tokens > 0 and not (has_fields and "tokens" in fields)
+    if "id" not in kept and document.id and not has_file_id:
+        yield "id"
+    if not has_fields and fields - {"offset" if has_file_id else "", "tokens" if document.n_tokens else ""}:
+        yield "fields"
+    if "tokens" not in kept and has_own_tokens:
+        yield "tokens"
+    if "confidence" not in kept and any(entity.confidence is not None for entity in document.entities):
+        yield "confidence"
+    if "names" not in kept and any(len(name.mentions) > 1 for name in document.names):
+        yield "names"
+
+
+def _check(entry: Format, document: Document) -> None:
+    """Raise `ValueError` if the file format cannot represent the surrogates or the annotation of a document."""
+    check_encodable(document, entry.carries, is_json=entry.is_json)
     if document.partial is not None and "partial" not in entry.carries:
         raise ValueError(
             f"document {document.id!r}: the format {entry.name} cannot represent a partial annotation; write JSON"
@@ -444,7 +505,6 @@ def _check_annotation(entry: Format, document: Document) -> Document:
                 " remove one of them"
             )
         end = entity.end
-    return document
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:

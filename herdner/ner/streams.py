@@ -246,7 +246,8 @@ def without_uncertain(document: Document, min_confidence: float, each_mention: b
         if value is not None and value >= min_confidence
     ]
     remaining = document.with_spans([span for span, _ in selected])
-    return replace(remaining, entities=tuple(entity for _, entity in selected))
+    entities = tuple(entity for _, entity in selected)
+    return replace(remaining, entities=entities, computed_parts=document.computed_parts)
 
 
 def ordered(

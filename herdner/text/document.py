@@ -65,6 +65,8 @@ class Document:
         is_proposal: The spans and entities are proposals of a model or tool, not an annotation.
         scheme: Tag scheme in which `tags` are computed.
         source_tags: Tags as given to `with_tags`, kept because they may be malformed; `tags` returns them unchanged.
+        computed_parts: Parts that herdner has computed: "tokens" by a tokenizer, "confidence" and "names" by a tagger.
+            `herdner.write_documents` does not warn if the format of the output cannot represent them.
 
     Raises:
         ValueError: Offsets of tokens, sentences, entities or unannotated ranges are invalid.
@@ -85,6 +87,7 @@ class Document:
     is_proposal: bool = False
     scheme: Scheme = "iob2"
     source_tags: Sequence[str] | None = None
+    computed_parts: frozenset[str] = frozenset()
     _: KW_ONLY
     _are_offsets_valid: InitVar[bool] = False  # set if another document, or a compiled loop, has made the offsets
 
@@ -326,7 +329,8 @@ class Document:
                     f"spans of {self._title} must be sorted, disjoint, not empty and within its {self.n_tokens}"
                     f" tokens, got {tuple(before)} and {tuple(span)}"
                 )
-        return replace(self, partial=None).with_decoded(spans, scheme, confidences)
+        document = replace(self, partial=None).with_decoded(spans, scheme, confidences)
+        return replace(document, computed_parts=self.computed_parts - _TAGGED, _are_offsets_valid=True)
 
     def with_decoded(
         self,
@@ -335,7 +339,7 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
         source_tags: Sequence[str] | None = None,
     ) -> Document:
-        """Return a copy of the document with new spans, without checking them; `partial` does not change.
+        """Return a copy of the document with the spans of a tagger, without checking them; `partial` does not change.
 
         Args:
             spans: Spans in the order of the text; no two overlap. They are not checked.
@@ -349,7 +353,7 @@ class Document:
         entities = self.entities_from_spans(spans, confidences)
         return replace(
             self, spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags,
-            _are_offsets_valid=True,
+            computed_parts=self.computed_parts | _TAGGED, _are_offsets_valid=True,
         )  # fmt: skip
 
     def with_name_ids(self, ids: Sequence[int]) -> Document:
@@ -377,7 +381,10 @@ class Document:
         """
         ordered = tuple(sorted(entities, key=lambda entity: (entity.start, entity.end)))
         spans = project(ordered, self).spans
-        return replace(self, spans=spans, entities=ordered, is_proposal=False, scheme=scheme, source_tags=None)
+        return replace(
+            self, spans=spans, entities=ordered, is_proposal=False, scheme=scheme, source_tags=None,
+            computed_parts=self.computed_parts - _TAGGED,
+        )  # fmt: skip
 
     def with_proposals(self, entities: Iterable[Entity]) -> Document:
         """Return a copy of the document that is not annotated, but has ``entities`` as proposals of a model or tool.
@@ -552,6 +559,9 @@ class Document:
         return make_entities(Entity, spans, self.text, self.token_starts, self.token_ends, values)
 
 
+_TOKENIZED, _TAGGED = frozenset({"tokens"}), frozenset({"confidence", "names"})
+
+
 def document_from_valid_offsets(
     text: str, tokens: list[str], token_starts: NDArray[np.int64], token_ends: NDArray[np.int64],
     sentence_offsets: NDArray[np.int64], id: str | None = None,
@@ -569,7 +579,10 @@ def document_from_valid_offsets(
     Returns:
         The document.
     """
-    return Document(text, tokens, token_starts, token_ends, sentence_offsets, id=id, _are_offsets_valid=True)
+    return Document(
+        text, tokens, token_starts, token_ends, sentence_offsets, id=id, computed_parts=_TOKENIZED,
+        _are_offsets_valid=True,
+    )  # fmt: skip
 
 
 def project(entities: Sequence[Entity], document: Document) -> Projection:

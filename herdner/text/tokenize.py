@@ -243,6 +243,7 @@ def with_tokens(document: str | Document, tokenizer: Callable[[str], Document]) 
         partial=document.partial,
         source_map=document.source_map,
         row=document.row,
+        computed_parts=document.computed_parts | {"tokens"},
     )
     if document.spans is None:
         return tokenized

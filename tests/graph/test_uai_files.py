@@ -122,6 +122,8 @@ def test_files_are_compressed_by_their_extension(tmp_path, extension, decompress
     states = np.indices((2, 2, 3)).reshape(3, -1).T
     np.testing.assert_allclose(again.log_potential(states), graph.log_potential(states), rtol=1e-12)
     assert read_evidence(tmp_path / f"graph.evid{extension}", graph) == evidence
+    with pytest.raises(ValueError, match=r"graph\.uai\.zip: cannot write files with this extension; expected \.gz"):
+        write_uai(tmp_path / "graph.uai.zip", graph)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """``python tests/support/lossless.py --documents 1000000``: random documents through all pairs of file formats.
 
-Each document is written in one format and read, then written in another and read. Exit status 1 if a part that the
-format carries has changed and the writer has not refused the document.
+Each document is written in one format and read, then written in another and read. Exit status 1 if a part of a document
+has changed, although the writer has neither refused the document nor warned about the part, or if it warns about a part
+that the document lacks.
 """
 
 from __future__ import annotations
@@ -11,26 +12,33 @@ import io
 import json
 import logging
 import random
+import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from herdner.corpora.formats import FORMATS, READABLE, WRITABLE, read_documents, write_documents
+from herdner.corpora.formats import FORMATS, READABLE, WRITABLE, Part, read_documents, write_documents
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io.source import FormatError
+from herdner.text.io.source import FileId, FormatError
 from herdner.text.partial import PartialAnnotation, UnannotatedRange
 from herdner.text.tags import Span
-from herdner.text.tokenize import Tokenizer
+from herdner.text.tokenize import Tokenizer, with_tokens
 
 NAMES = tuple(name for name in WRITABLE if name in READABLE and FORMATS[name].carries)
 PAIRS = tuple(product(NAMES, NAMES))
 TOKENIZER = Tokenizer()
-LOG = logging.getLogger("herdner.text.io.write")
+FORMATS_LOG, ENTITIES_LOG = map(logging.getLogger, ("herdner.corpora.formats", "herdner.text.io.parse_warnings"))
+# Words of the warning about each part.
+TOLD: dict[str, Part] = {
+    "the ids of": "id", "the fields of": "fields", "the tokens and": "tokens", "the confidences": "confidence",
+    "the groups of": "names",
+}  # fmt: skip
 
 SPACES = [" ", " ", " ", "\n", "\t", "\r\n", "\r", "  ", "\u00a0", "\u2028", "\u0085", "\x0b", "\x1c", "\n\n"]
 PIECES = [
@@ -39,18 +47,22 @@ PIECES = [
     "B-PER",
     "\u200b", "\x00", "\x07", "{", "<b>", "&amp;", "\u0645", "T1", "\u00ad", "\ufffd", "1e400",
 ]  # fmt: skip
+SURROGATES = ["\ud800", "a\udc80", "\udbff\udfff"]
+SURROGATE = re.compile("[\ud800-\udfff]")
 LABELS = ["PER", "LOC", "New York", "creative-work", "O", "B-PER", "a_b", "é", "=", "#x", "null", "1"]
-BAD_LABELS = ["a\tb", "a\nb", "", " ", "a|b", "a  b", "x\u2028y"]
+BAD_LABELS = ["a\tb", "a\nb", "", " ", "a|b", "a  b", "x\u2028y", "\udc80"]
 VALUES: dict[str, list[object]] = {
     "tokens": [17, 4], "open": [True, False], "url": ["", "http://x", "a\r\nb", "\ufeff"], "rank": [1, -(2**40)],
     "score": [0.5, 1e-300], "label": ["x", ","], "meta": ["m"], "source": ["a", '"'], "spans": ["none"],
     "entities": ["none"], "offset": [3], "answer": ["yes"], "data": ["d"], "_x": ["u"], "no-entry": ["\x00", "\t"],
+    "list": [["a"], []], "object": [{"k": "v"}],
 }  # fmt: skip
 
 
 def random_word(rng: random.Random) -> str:
     """A token without white space."""
-    return "".join(rng.choice(PIECES) for _ in range(rng.choice([1, 1, 1, 2, 3])))
+    word = "".join(rng.choice(PIECES) for _ in range(rng.choice([1, 1, 1, 2, 3])))
+    return word + rng.choice(SURROGATES) if rng.random() < 0.005 else word
 
 
 def random_document(rng: random.Random) -> Document:
@@ -62,6 +74,11 @@ def random_document(rng: random.Random) -> Document:
     fields = {name: rng.choice(VALUES[name]) for name in names}
     if rng.random() < 0.1:
         id, fields["id"] = "7", 7
+    if rng.random() < 0.02:
+        surrogates = rng.choice(SURROGATES)
+        fields |= rng.choice(
+            [{"x": surrogates}, {surrogates: "x"}, {"list": [surrogates]}, {"object": {surrogates: 1}}]
+        )
     text, starts, ends, borders = rng.choice(["", "", "", " ", "\n", "\ufeff "]), [], [], [0]
     for _ in range(rng.choice([0, 1, 2, 4, 8])):
         starts.append(len(text))
@@ -76,8 +93,13 @@ def random_document(rng: random.Random) -> Document:
         text, tokens, np.array(starts, np.int64), np.array(ends, np.int64), offsets, id=id, fields=fields
     )
     if rng.random() < 0.4:
-        return with_random_entities(rng, Document.from_text(text, id=id, fields=fields))
-    return with_random_spans(rng, document)
+        document = with_random_entities(rng, Document.from_text(text, id=id, fields=fields))
+    else:
+        document = with_random_spans(rng, document)
+    if rng.random() < 0.5:
+        entities = tuple(replace(entity, name_id=rng.choice([0, 0, 1, 7])) for entity in document.entities)
+        document = replace(document, entities=entities)
+    return document
 
 
 def random_label(rng: random.Random) -> str:
@@ -131,18 +153,42 @@ def read(data: bytes, format: str) -> list[Document]:
     return list(read_documents(io.BytesIO(data), format))
 
 
-def change(before: Document, after: Document, format: str) -> str | None:
-    """The first part that the format carries and that has changed; None if all are equal."""
-    parts, format_of = FORMATS[format].carries, FORMATS[format]
-    for part in sorted(parts):
-        ours, theirs = carried(before, part, format), carried(after, part, format)
+def change(before: Document, after: Document, format: str, told: Collection[Part]) -> str | None:
+    """The first part that has changed without a warning, or has a warning without reason; None if there is none."""
+    entry = FORMATS[format]
+    for part in sorted(entry.carries.union(TOLD.values())):
+        if part == "fields" and "strings" in entry.carries:
+            continue
+        ours, theirs = (carried(each, part, format) for each in (before, after))
+        if entry.is_json and part != "partial":  # the reader replaces surrogates, with a warning
+            ours, theirs = map(replace_surrogates, (ours, theirs))
         if part in ("fields", "strings"):
             theirs = {k: theirs.get(k) if theirs.get(k) == v else theirs.get(f"source_{k}") for k, v in ours.items()}
-        if part == "id" and not ours:
+        if part == "id" and (not ours or isinstance(before.id, FileId)):
             continue
-        if ours != theirs:
-            return f"{format_of.name}: {part}: {ours!r} became {theirs!r}"
+        if part in entry.carries and ours != theirs:
+            return f"{format}: {part}: {ours!r} became {theirs!r}"
+        if part not in entry.carries and (part in told) != has(before, part, format):
+            return f"{format}: {part}: {ours!r} became {theirs!r}, {'with a' if part in told else 'without'} warning"
     return None
+
+
+def replace_surrogates(value: Any) -> Any:
+    return json.loads(SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+
+
+def has(document: Document, part: Part, format: str) -> bool:
+    """Return True if a document has a part that no program has computed, and that the format would lose."""
+    if part in document.computed_parts:
+        return False
+    names = set(carried(document, "fields", format))
+    if part == "fields":
+        return bool(
+            names - {"tokens" if document.n_tokens else "", "offset" if isinstance(document.id, FileId) else ""}
+        )
+    if part == "tokens":
+        return document.n_tokens > 0 and not ("tokens" in names and FORMATS[format].carries & {"fields", "strings"})
+    return bool(part != "id" or document.id) and any(carried(document, part, format) or ())
 
 
 def carried(document: Document, part: str, format: str) -> Any:
@@ -150,12 +196,17 @@ def carried(document: Document, part: str, format: str) -> Any:
     if part == "tokens":
         return list(map(list, document.sentences()))
     if part == "spans":
-        return [tuple(span) for span in document.spans or ()]
+        if format == "conll" or not document.n_tokens:  # tokens without annotation get the tag O, with a warning
+            return [tuple(span) for span in document.spans or ()]
+        return None if document.spans is None else [tuple(span) for span in document.spans]
     if part == "entities":
         label = (lambda label: "_".join(label.split())) if format == "brat" else str
         entities = [(each.start, each.end, label(each.label)) for each in document.entities]
         has_annotation = format in ("brat", "label-studio") or document.spans is not None
         return entities if has_annotation else None
+    if part == "names":
+        names = [name.mentions for name in document.names if len(name.mentions) > 1]
+        return sorted([(document.entities[i].start, document.entities[i].end) for i in own] for own in names)
     if part == "confidence":
         return [each.confidence and round(each.confidence, 6) for each in document.entities]
     if part == "partial":
@@ -179,20 +230,28 @@ def carried(document: Document, part: str, format: str) -> Any:
     return getattr(document, part)
 
 
-def refused(document: Document, format: str) -> bool:
-    """Return True if the writer refuses the document in one line, or logs that its entities change."""
+def lost_parts(document: Document, format: str) -> set[Part] | None:
+    """Parts of a document whose loss is logged; None if the writer refuses the document or logs that entities change.
+
+    A refusal is one line.
+    """
     said: list[logging.LogRecord] = []
-    LOG.addFilter(keep := lambda record: said.append(record))
+    keep = lambda record: said.append(record)  # noqa: E731
+    for log in (FORMATS_LOG, ENTITIES_LOG):
+        log.addFilter(keep)
     try:
         write([document], format)
     except ValueError as error:
         message = str(error)
         assert message
         assert "\n" not in message
-        return True
+        return None
     finally:
-        LOG.removeFilter(keep)
-    return bool(said)
+        for log in (FORMATS_LOG, ENTITIES_LOG):
+            log.removeFilter(keep)
+    if any(record.name == ENTITIES_LOG.name for record in said):
+        return None
+    return {part for record in said for words, part in TOLD.items() if words in record.getMessage()}
 
 
 def check(documents: Sequence[Document], format: str) -> tuple[list[Document], int]:
@@ -201,32 +260,22 @@ def check(documents: Sequence[Document], format: str) -> tuple[list[Document], i
     Raises `AssertionError` if a document has changed or is missing.
     """
     if format in ("conll", "spacy"):
-        documents = [each if each.n_tokens else tokenized(each) for each in documents]
-    writable = [document for document in documents if not refused(document, format)]
-    if format == "conll":
-        writable = [document for document in writable if document.n_tokens]  # others are left out, as documented
+        documents = [with_tokens(document, TOKENIZER) for document in documents]
+    told = {i: parts for i, each in enumerate(documents) if (parts := lost_parts(each, format)) is not None}
+    writable = {i: documents[i] for i in told}
     try:
-        groups = [(writable, write(writable, format))]
+        groups = [(writable, write(list(writable.values()), format))]
     except ValueError:  # documents that do not go into one table
-        groups = [([document], write([document], format)) for document in writable]
+        groups = [({i: document}, write([document], format)) for i, document in writable.items()]
     found: list[Document] = []
     for group, data in groups:
         back = read(data, format) if group else []
         assert len(back) == len(group), f"{format}: {len(group)} documents became {len(back)}: {data[:2000]!r}"
-        for before, after in zip(group, back, strict=True):
-            problem = change(before, after, format)
+        for (i, before), after in zip(group.items(), back, strict=True):
+            problem = change(before, after, format, told[i])
             assert problem is None, problem
         found += back
-    return found, len(documents) - len(writable)
-
-
-def tokenized(document: Document) -> Document:
-    tokens = TOKENIZER(document.text)
-    tokens = Document(
-        tokens.text, tokens.tokens, tokens.token_starts, tokens.token_ends, tokens.sentence_offsets,
-        id=document.id, fields=document.fields, partial=document.partial,
-    )  # fmt: skip
-    return tokens if document.spans is None else tokens.with_entities(document.entities)
+    return found, len(documents) - len(told)
 
 
 def check_pair(documents: Sequence[Document], first: str, second: str) -> tuple[int, int]:
@@ -242,8 +291,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=20, help="documents of one file")
     options = parser.parse_args()
-    logging.getLogger("herdner.text.io.parse_warnings").setLevel(logging.ERROR)
-    LOG.propagate = False
+    logging.getLogger("herdner").addHandler(logging.NullHandler())
     rng = random.Random(options.seed)
     counts: Counter[str] = Counter()
     problems: Counter[str] = Counter()

@@ -258,7 +258,7 @@ def _read_slice(piece: InputSlice, format: str, options: ReadOptions) -> Iterato
         yield from records_of(io.BytesIO(data), source, options.encoding, first=piece.first)
         return
     text = data.decode(options.encoding)
-    yield Document.from_text(text, id=f"{source.id}#{piece.first}", fields={"offset": piece.offset})
+    yield Document.from_text(text, id=source.document_id(piece.first), fields={"offset": piece.offset})
 
 
 def _read_rows(piece: InputSlice, source: Source, options: ReadOptions) -> Iterator[Document | Failure]:

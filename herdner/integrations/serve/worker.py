@@ -26,6 +26,7 @@ from herdner.ner.language import LanguageWarning
 from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 from herdner.text.entity import Entity
+from herdner.text.io.source import FileId
 from herdner.text.tokenize import Tokenizer
 
 ModelSource = str | Tagger
@@ -134,7 +135,9 @@ class RequestHandler:
             for e in ordered
         ]
         stream = io.BytesIO()
-        write_documents([replace(self.tokenizer(text), id="text").with_entities(values)], stream, format)
+        computed_parts = frozenset({"tokens", "confidence", "names"})
+        document = self.tokenizer(text).with_entities(values)
+        write_documents([replace(document, id=FileId("text"), computed_parts=computed_parts)], stream, format)
         return {"base64": base64.b64encode(stream.getvalue()).decode()}
 
     def tag(self, text: str, backends: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def read_records(
                     values, messages = parse_record(line)
                     for message in messages:
                         warn(message)
-                    yield to_document(ToolRecord(f"{source.id}#{number}", values, warn))
+                    yield to_document(ToolRecord(source.document_id(number), values, warn))
                 yield from failures
         if is_empty:
             raise FormatError(f"{source.name}: the file is empty; expected one JSON object on each line")

@@ -22,7 +22,8 @@ from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.annotation_tools import MarkedSpan, join_pairs, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_whole, sources
+from herdner.text.io.source import FileId, FormatError, Input, Source, open_bytes, read_whole, sources
+from herdner.text.io.write import encode
 
 MAX_BYTES = 1 << 30  # size of an unpacked archive, which is held in memory; a small file may unpack to any size
 MAX_HEADER_BYTES = 1 << 20  # size of a long name or of the attributes of a file in an archive
@@ -68,7 +69,7 @@ def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) ->
         FormatError: A file is missing or invalid.
     """
     for pair in _pairs(where, encoding):
-        document = Document.from_text(pair.text, id=pair.id)
+        document = Document.from_text(pair.text, id=FileId(pair.id))
         if pair.annotation is not None and pair.annotation.strip():
             with ParseWarnings(pair.name, strict) as warnings:
                 spans = _spans(pair, warnings)
@@ -251,7 +252,7 @@ def write_brat(documents: Iterable[Document], stream: IO[Any], *, compress: bool
             # The reader removes one byte order mark. A second one keeps the first character of the text.
             text = f"\ufeff{document.text}" if document.text.startswith("\ufeff") else document.text
             for extension, content in ((".txt", text), (".ann", "".join(_lines(document, labels)))):
-                data = content.encode("utf-8", "replace")
+                data = encode(content)
                 info = tarfile.TarInfo(name + extension)
                 info.size = len(data)
                 archive.addfile(info, io.BytesIO(data))

@@ -111,7 +111,7 @@ def _rows(
             what = f"{format_count(len(row), 'column')}; expected {len(columns.names)}, as in the first row"
             yield Failure(FormatError(f"{source.name}:{rows.line_num}: {what}"))
             continue
-        document = _document(row, columns, rows.line_num, f"{source.id}#{number}", warnings, bool(has_entities))
+        document = _document(row, columns, rows.line_num, source.document_id(number), warnings, bool(has_entities))
         if has_entities is None and isinstance(document, Document):
             has_entities = ENTITIES in columns.fields and ENTITIES not in document.fields
         yield document

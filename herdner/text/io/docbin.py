@@ -59,7 +59,7 @@ def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
         message = _unpack(source)
         try:
             with ParseWarnings(source.name, strict) as warnings:
-                documents = list(_documents(message, source.id, warnings))
+                documents = list(_documents(message, source, warnings))
         except FormatError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
@@ -95,10 +95,10 @@ def _unpack(source: Source) -> dict[str, Any]:
     return message
 
 
-def _documents(message: dict[str, Any], id: str, warnings: ParseWarnings) -> Iterator[Document]:
+def _documents(message: dict[str, Any], source: Source, warnings: ParseWarnings) -> Iterator[Document]:
     for number, columns in enumerate(_columns(message), 1):
         try:
-            document = _document(columns, f"{id}#{number}")
+            document = _document(columns, source.document_id(number))
         except ValueError as error:
             raise ValueError(f"document {number}: {error}") from None
         for problem in _inconsistencies(columns):

@@ -82,7 +82,7 @@ def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -
             with ParseWarnings(source.name, strict) as warnings:
                 for number, line in read_lines(source._replace(path=None, stream=stream), marked):
                     if line and not line.isspace():
-                        yield _record(line, number, f"{source.id}#{number}", warnings)
+                        yield _record(line, number, source.document_id(number), warnings)
 
 
 def records_of(
@@ -134,7 +134,7 @@ def _lines_of(
                 logger.warning("%s: %s; all invalid bytes of the file are replaced by U+FFFD", place, what)
             text, is_logged = line.decode(encoding, "replace").rstrip("\r\n"), True
         text = text.removeprefix("\ufeff") if number == 1 else text
-        yield _record(text, number, f"{source.id}#{number}", warnings)
+        yield _record(text, number, source.document_id(number), warnings)
 
 
 def is_blank(line: bytes, encoding: str) -> bool:

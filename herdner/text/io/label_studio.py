@@ -51,7 +51,7 @@ def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = F
         with ParseWarnings(source.name, strict) as warnings:
             for number, task in enumerate(_tasks(source, encoding), 1):
                 with catch_failure(f"{source.name}: task {number}") as failures:
-                    yield _document(task, f"{source.id}#{number}", partial(warnings.add, document=number))
+                    yield _document(task, source.document_id(number), partial(warnings.add, document=number))
                 yield from failures
 
 

@@ -62,7 +62,7 @@ def read_markdown(where: Input, *, encoding: str = "utf-8") -> Iterator[Document
         lines = [] if front is None else front[1].splitlines()
         page = "".join(f"<p>{html.escape(line.strip())}</p>" for line in lines)
         if text := html_text(page + parser.render(text if front is None else text[front.end() :])):
-            yield Document.from_text(text, id=source.id)
+            yield Document.from_text(text, id=source.document_id())
 
 
 def read_docx(where: Input) -> Iterator[Document]:
@@ -97,7 +97,7 @@ def read_docx(where: Input) -> Iterator[Document]:
             message = " ".join(str(error).split()) or type(error).__name__
             raise FormatError(f"{source.name}: damaged DOCX file ({message:.200}); save the document again") from None
         if text := html_text(page):
-            yield Document.from_text(text, id=source.id)
+            yield Document.from_text(text, id=source.document_id())
 
 
 def _no_picture(_: object) -> list[object]:

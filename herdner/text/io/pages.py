@@ -75,7 +75,7 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
         page = "".join(chunks)
         text, runs = _extract_text(page, tokenize(page))
         if text:
-            yield replace(Document.from_text(text, id=source.id), source_map=SourceMap.of(runs, len(text)))
+            yield replace(Document.from_text(text, id=source.document_id()), source_map=SourceMap.of(runs, len(text)))
 
 
 def _tokenizer() -> Any:

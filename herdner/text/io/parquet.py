@@ -20,7 +20,7 @@ from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, open_bytes
 from herdner.text.io.write import ENTITIES as ENTITIES_COLUMN
-from herdner.text.io.write import entity_records, table_cells
+from herdner.text.io.write import check_encodable, entity_records, table_cells
 from herdner.text.table_row import TableColumns, TableRow
 
 INTEGER, TEXT = pa.int64(), pa.string()
@@ -141,7 +141,7 @@ def _document(
         record[ENTITIES_COLUMN] = fields[ENTITIES_COLUMN]
         if _is_list(arrow[0].schema.field(columns.names[columns.fields.index(ENTITIES_COLUMN)]).type):
             del fields[ENTITIES_COLUMN]
-    document = record_document(record, number, f"{source.id}#{number}", warnings)
+    document = record_document(record, number, source.document_id(number), warnings)
     if isinstance(document, Failure):
         return document
     if id is not None and not isinstance(id, str):
@@ -233,12 +233,17 @@ def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
     Args:
         documents: The documents.
         stream: A binary stream.
+
+    Raises:
+        ValueError: The id or text of a document contains a surrogate.
     """
 
     def table_of(group: Sequence[Document], schema: pa.Schema | None) -> pa.Table:
+        for document in group:
+            check_encodable(document, ("id", "text"))
         rows = [
             {
-                "id": document.id, "text": _encodable(document.text), ENTITIES_COLUMN: entity_records(document),
+                "id": document.id, "text": document.text, ENTITIES_COLUMN: entity_records(document),
                 "offset": document.fields.get("offset"),
             }
             for document in group
@@ -320,7 +325,6 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
         values = [row.get(name) for row in rows]
         array = _original_column(name, values, group)
         if array is None:
-            values = [_encodable(value) if isinstance(value, str) else value for value in values]
             array = _new_column(name, values, group, None if schema is None else schema.field(name).type, column)
         if schema is not None and array.type != schema.field(name).type:
             array = array.cast(schema.field(name).type)
@@ -384,8 +388,3 @@ def _new_column(
             f"the key {name!r} has values of several types ({problem}); write JSON lines instead"
         ) from None
     return array.cast(TEXT) if pa.types.is_null(array.type) else array
-
-
-def _encodable(text: str) -> str:
-    """Return a text without lone surrogates, which UTF-8 cannot encode."""
-    return text.encode("utf-8", "replace").decode()

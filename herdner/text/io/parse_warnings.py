@@ -1,4 +1,4 @@
-"""Warnings about input that is dubious but readable, collected for each file and logged once."""
+"""Warnings about dubious input and inexact output, collected for each file and logged once."""
 
 from __future__ import annotations
 

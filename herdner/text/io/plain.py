@@ -39,13 +39,13 @@ def read_text(
         if documents == "line":
             for number, line in read_lines(source, encoding):
                 if line and not line.isspace():
-                    yield Document.from_text(line, id=f"{source.id}#{number}")
+                    yield Document.from_text(line, id=source.document_id(number))
             continue
         offset = 0
         for count, (piece, is_whole) in enumerate(pieces(read_chunks(source, encoding), max_chars), 1):
             if piece and not piece.isspace():
                 fields = {} if is_whole else {"offset": offset}
-                yield Document.from_text(piece, id=source.id if is_whole else f"{source.id}#{count}", fields=fields)
+                yield Document.from_text(piece, id=source.document_id(None if is_whole else count), fields=fields)
             offset += len(piece)
 
 

@@ -38,6 +38,12 @@ class FormatError(ValueError):
     """
 
 
+class FileId(str):
+    """Document id that names a file or a part of a file, because the file contains no id of the document."""
+
+    __slots__ = ()
+
+
 class Source(NamedTuple):
     """File or stream to read, with its name and document id.
 
@@ -54,6 +60,14 @@ class Source(NamedTuple):
     path: Path | None
     stream: IO[Any] | None
     replace: bool = False
+
+    def document_id(self, number: int | None = None) -> FileId:
+        """Return the id of a document in the file that has no id of its own.
+
+        Args:
+            number: Number of the document in the file, from 1; None: it is the only one.
+        """
+        return FileId(self.id if number is None else f"{self.id}#{number}")
 
 
 Input = str | Path | IO[Any] | Source
@@ -151,6 +165,7 @@ def unique_ids(files: Sequence[Path], root: Path) -> list[str]:
 # --- compressed files ---------------------------------------------------------------------------------------------
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+_NOT_WRITTEN = (".zip", ".7z", ".rar", ".lz4", ".br", ".lzma", ".z")  # extensions of other packed files
 _MAGIC = {
     "gzip": re.compile(rb"\x1f\x8b"),
     "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),  # a text may begin with BZh
@@ -170,7 +185,7 @@ def strip_compression_suffix(name: str) -> str:
         The name without the extension, or unchanged if it has another extension.
     """
     extension = Path(name).suffix
-    return name.removesuffix(extension) if extension in COMPRESSED and name != extension else name
+    return name.removesuffix(extension) if extension.lower() in COMPRESSED and name != extension else name
 
 
 def compression_of(head: bytes) -> str | None:
@@ -236,8 +251,16 @@ def create_file(path: str | os.PathLike[str]) -> Generator[Any, None, None]:
 
     Raises:
         OSError: The file cannot be written.
+        ValueError: The extension is that of an archive or compression that cannot be written, such as ".zip".
     """
-    compression = COMPRESSED.get(Path(path).suffix)
+    extension = Path(path).suffix.lower()
+    if extension in _NOT_WRITTEN:
+        *others, last = COMPRESSED
+        raise ValueError(
+            f"{os.fspath(path)}: cannot write files with this extension; expected {', '.join(others)} or {last}, or the"
+            " extension of the format"
+        )
+    compression = COMPRESSED.get(extension)
     with (
         atomic_write(path) as file,
         nullcontext(file) if compression is None else compress_stream(compression, file) as binary,

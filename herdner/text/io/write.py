@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
@@ -18,24 +17,26 @@ from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.columns import DOCSTART
 from herdner.text.io.jsonl import ANNOTATION_KEYS
+from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.partial import is_ambiguous
 from herdner.text.tags import Scheme, Span, convert_tags, tags_from_spans
 
-logger = logging.getLogger(__name__)
-
 STYLES = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold magenta", "MISC": "bold yellow"}
 
+_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _DOCUMENT_LINE = f"{DOCSTART}\tO\n\n"
 _LINE_SEPARATORS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"})
-CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # characters that control a terminal
+# Characters that control a terminal, and surrogates, which UTF-8 cannot represent.
+CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Scheme = "iob2") -> None:
     """Write documents in CoNLL columns: a token, a TAB and a tag on each line.
 
-    A blank line follows each sentence, and ``-DOCSTART-`` separates documents. All tokens of a document without
-    annotation get the tag O, and a document without tokens is left out. A warning reports entities that tags cannot
-    represent exactly: entities that begin or end within a token, or that cross a sentence border.
+    A blank line follows each sentence, and ``-DOCSTART-`` separates documents; two successive ``-DOCSTART-`` lines
+    enclose a document without tokens. All tokens of a document without annotation get the tag O. A warning reports
+    entities that tags cannot represent exactly: entities that begin or end within a token, or that cross a sentence
+    border.
 
     Args:
         documents: The documents; proposals are written like annotations.
@@ -43,35 +44,48 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
         scheme: Scheme of the tags.
 
     Raises:
-        ValueError: A document has no tokens, some of its labels are not annotated, a token contains white space or
-            begins with ``-DOCSTART-``, or a part of the text belongs to no token.
+        ValueError: A document has a text but no tokens, some of its labels are not annotated, a token contains white
+            space or begins with ``-DOCSTART-``, or a part of the text belongs to no token.
     """
-    put = utf8(stream)
-    separator: str | None = None
-    for document in documents:
-        if _is_empty(document):
-            continue
+    with ParseWarnings("conll", strict=False) as warnings:
+        _write_conll(documents, utf8(stream), scheme, warnings)
+
+
+def _write_conll(
+    documents: Iterable[Document], put: Callable[[str], object], scheme: Scheme, warnings: ParseWarnings
+) -> None:
+    n_unannotated, first_unannotated, is_annotated = 0, 0, False
+    for number, document in enumerate(documents, 1):
+        _check_has_tokens(document)
+        if document.spans is None:
+            n_unannotated, first_unannotated = n_unannotated + 1, first_unannotated or number
+        else:
+            is_annotated = True
         if document.partial is not None and document.partial.annotated_labels is not None:
             raise ValueError(
                 f"document {document.id!r}: the column format cannot store the list of annotated labels;"
                 " write JSON lines instead"
             )
         _check_tokens(document)
-        _warn_of_borders(document, within_sentences=True)
+        _warn_of_borders(document, number, warnings, within_sentences=True)
         if invalid := next((token for token in document.tokens if token.startswith(DOCSTART)), None):
             raise ValueError(
                 f"document {document.id!r}: the token {invalid!r:.60} separates documents; write JSON lines instead"
             )
-        if separator is None:  # the reader removes a byte order mark at the start of a file
-            separator = _DOCUMENT_LINE if document.tokens[0].startswith("\ufeff") else ""
-        put(separator)
+        # The reader removes a byte order mark at the start of a file.
+        if number > 1 or not document.n_tokens or document.tokens[0].startswith("\ufeff"):
+            put(_DOCUMENT_LINE)
         tags = _tags(document, scheme)
         for token, possible in document.unannotated_tokens().items():
             tags[token] = possible if is_ambiguous(possible) else f"{possible}|{possible}"
         for start, end in _pairs(document):
             rows = zip(document.tokens[start:end], tags[start:end], strict=True)
             put("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
-        separator = _DOCUMENT_LINE
+    if n_unannotated and is_annotated:
+        warnings.add(
+            "a document without annotation is written like an annotated document without entities",
+            document=first_unannotated, times=n_unannotated,
+        )  # fmt: skip
 
 
 def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
@@ -279,15 +293,17 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
     from spacy.vocab import Vocab
 
     vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "ENT_ID", "SENT_START"])
-    for document in documents:
-        _is_empty(document)  # raises ValueError without tokens
-        if document.partial is not None:
-            raise ValueError(
-                f"document {document.id!r}: a DocBin cannot represent a partial annotation; write JSON lines instead"
-            )
-        _check_tokens(document)
-        _warn_of_borders(document, within_sentences=False)
-        store.add(_spacy_doc(vocab, document))
+    with ParseWarnings("spacy", strict=False) as warnings:
+        for number, document in enumerate(documents, 1):
+            _check_has_tokens(document)
+            if document.partial is not None:
+                raise ValueError(
+                    f"document {document.id!r}: a DocBin cannot represent a partial annotation; write JSON lines"
+                    " instead"
+                )
+            _check_tokens(document)
+            _warn_of_borders(document, number, warnings, within_sentences=False)
+            store.add(_spacy_doc(vocab, document))
     binary = getattr(stream, "buffer", stream)
     binary.write(store.to_bytes())
 
@@ -314,7 +330,7 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
             last = end
     firsts = {index[start] for start, _ in _pairs(document)} - set(index[:1]) | {0}
     spans = [Span(index[s.start], index[s.end - 1] + 1, s.label) for s in document.spans or []]
-    tags = tags_from_spans(spans, len(words), "iob2")
+    tags = None if document.spans is None else tags_from_spans(spans, len(words), "iob2")
     doc = Doc(vocab, words=words, spaces=spaces, ents=tags, sent_starts=[i in firsts for i in range(len(words))])
     firsts_of_entities = document.token_ends.searchsorted([entity.start for entity in document.entities], "right")
     name_ids = dict(zip(firsts_of_entities.tolist(), (entity.name_id for entity in document.entities), strict=True))
@@ -391,36 +407,29 @@ def _check_tokens(document: Document) -> None:
         last = end
 
 
-def _warn_of_borders(document: Document, *, within_sentences: bool) -> None:
-    """Log a warning with the number of entities that do not begin and end at token borders.
+def _warn_of_borders(document: Document, number: int, warnings: ParseWarnings, *, within_sentences: bool) -> None:
+    """Add a warning about the entities of the ``number``-th document that do not begin and end at token borders.
 
-    If ``within_sentences`` is set, log also the number of entities that cross a sentence border.
+    If ``within_sentences`` is set, add also a warning about the entities that cross a sentence border.
     """
     starts, ends = document.token_starts, document.token_ends
     spans = document.spans or ()
     exact = {(int(starts[span.start]), int(ends[span.end - 1])) for span in spans}
     if n_changed := sum((entity.start, entity.end) not in exact for entity in document.entities):
-        logger.warning(
-            "document %r: entities that begin or end within a token: %d; they are widened to whole tokens, or left out"
-            " if other entities cover all their tokens", document.id, n_changed,
+        warnings.add(
+            "an entity begins or ends within a token; it is widened to whole tokens, or left out if other entities"
+            " cover all its tokens", document=number, times=n_changed,
         )  # fmt: skip
     offsets = document.sentence_offsets
     sentences = [np.searchsorted(offsets, [span.start, span.end - 1], side="right") for span in spans]
     if within_sentences and (n_split := sum(int(first) != int(last) for first, last in sentences)):
-        logger.warning(
-            "document %r: entities that cross a sentence border: %d; they are split at the border",
-            document.id, n_split,
-        )  # fmt: skip
+        warnings.add("an entity crosses a sentence border; it is split there", document=number, times=n_split)
 
 
-def _is_empty(document: Document) -> bool:
-    """Return whether a document has neither tokens nor text.
-
-    Raise `ValueError` if it has text but no tokens.
-    """
+def _check_has_tokens(document: Document) -> None:
+    """Raise `ValueError` if a document has text but no tokens."""
     if not document.n_tokens and document.text.strip():
         raise ValueError(f"document {document.id!r} has no tokens; tokenize it first")
-    return not document.n_tokens
 
 
 def json_line(record: dict[str, Any]) -> str:
@@ -437,8 +446,67 @@ def json_line(record: dict[str, Any]) -> str:
     return line.translate(_LINE_SEPARATORS) + "\n"
 
 
+def encode(text: str) -> bytes:
+    """Encode a text in UTF-8, which all writers do by this function.
+
+    Args:
+        text: The text.
+
+    Raises:
+        ValueError: The text contains a surrogate (U+D800 to U+DFFF), which UTF-8 cannot represent.
+    """
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        shown = text[max(0, error.start - 20) : error.start + 20]
+        raise ValueError(
+            f"{shown!r} contains the surrogate U+{ord(text[error.start]):04X}, which UTF-8 cannot represent; replace"
+            " this character, or write JSON lines"
+        ) from None
+
+
+def check_encodable(document: Document, parts: Collection[str], *, is_json: bool = False) -> None:
+    """Raise `ValueError` if a file cannot represent the surrogates (U+D800 to U+DFFF) in a document.
+
+    JSON represents a single surrogate by an escape sequence, but two successive escape sequences are one character.
+
+    Args:
+        document: The document.
+        parts: Parts of the document that the file contains: "id", "text", "tokens", "fields", "strings".
+        is_json: The file is JSON.
+    """
+    named: dict[str, object] = {"id": document.id} if "id" in parts else {}
+    named |= {"text": document.text} if "text" in parts or "tokens" in parts else {}
+    if "fields" in parts or "strings" in parts:
+        for name, value in document.fields.items():
+            named |= {f"name of the field {name!r:.60}": name, f"field {name!r:.60}": value}
+    for name, value in named.items():
+        if isinstance(value, list | tuple | dict):
+            value = json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+        if not isinstance(value, str):
+            continue
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            if not is_json:
+                raise ValueError(
+                    f"document {document.id!r}: the {name} contains the surrogate U+{ord(value[error.start]):04X} at"
+                    f" character {error.start}, which UTF-8 cannot represent; replace this character, or write JSON"
+                    " lines"
+                ) from None
+            if pair := _SURROGATE_PAIR.search(value):
+                raise ValueError(
+                    f"document {document.id!r}: the {name} contains two surrogates at character {pair.start()}, which"
+                    f" JSON cannot distinguish from the character U+{_joined(pair[0]):04X}; replace them"
+                ) from None
+
+
+def _joined(pair: str) -> int:
+    return ord(pair.encode("utf-16", "surrogatepass").decode("utf-16"))
+
+
 def utf8(stream: IO[Any]) -> Callable[[str], object]:
-    """Return a function that writes strings to a stream in UTF-8, independently of the locale.
+    """Return a function that writes strings to a stream in UTF-8, independently of the locale, by `encode`.
 
     Args:
         stream: Text or binary stream.
@@ -449,4 +517,4 @@ def utf8(stream: IO[Any]) -> Callable[[str], object]:
     if binary is not None:
         stream.flush()
     target: Any = stream if binary is None else binary
-    return lambda text: target.write(text.encode("utf-8", "replace"))
+    return lambda text: target.write(encode(text))
