@@ -171,8 +171,9 @@ def _tail(spread: float, gamma: float) -> float:
         raise ValueError(f"`gamma` must be above 0, got {gamma}")
     if not spread < np.inf:
         return 1.0
-    inner = -((gamma / spread) ** 2) / 2
-    return float(min(1.0, np.sqrt(2 / np.pi) * spread / gamma * np.exp(inner))) if spread else 0.0
+    if spread < gamma / 1e3:  # the result is below the smallest positive number
+        return 0.0
+    return float(min(1.0, np.sqrt(2 / np.pi) * spread / gamma * np.exp(-((gamma / spread) ** 2) / 2)))
 
 
 def _plane_distance(point: Floats, others: Floats) -> float:

@@ -123,6 +123,8 @@ def test_no_theorem_is_below_the_truth():
     assert edge.bound(50, "constant") > 1e6
     assert MarginalPolytope(1.0, 0.0).bound(50) == pytest.approx(np.sqrt(2))
     assert MarginalPolytope(1.0, 0.0).contraction(50, 0.1, "constant") == 1
+    assert MarginalPolytope(1.0, 0.5).contraction(10**7, 0.1) == 0  # the bound of MMD is 0 in floating point
+    assert MarginalPolytope(1.0, 0.5).contraction(2000, 0.1) == 0
 
 
 def finite_target(p: np.ndarray):
