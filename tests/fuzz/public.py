@@ -61,7 +61,7 @@ def defined(owner: Any, names: dict[str, Any], module: str) -> Iterator[tuple[st
     """Yield the public callables that a module or class defines, by name."""
     for name, value in sorted(names.items()):
         path = f"{getattr(owner, '__module__', module)}.{owner.__qualname__}.{name}" if owner else f"{module}.{name}"
-        if name.startswith("_") or left_out(path):
+        if (name.startswith("_") and name != "__call__") or left_out(path):
             continue
         if owner is None and isinstance(value, type) and value.__module__ == module:
             yield path, value

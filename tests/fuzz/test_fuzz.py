@@ -56,7 +56,8 @@ def test_every_public_callable_has_arguments(monkeypatch):
     ):
         assert any(name.startswith(f"herdner.{part}.") for name in names), part
     assert "herdner.text.document.Document.from_tokens" in names
-    assert not any("._" in name for name in names)
+    assert "herdner.text.tokenize.Tokenizer.__call__" in names
+    assert not any("._" in name.removesuffix(".__call__") for name in names)
     modules = {module.name for module in pkgutil.walk_packages(herdner.__path__, "herdner.")}
     assert all(name in modules or pkgutil.resolve_name(name) for name in public.LEFT_OUT)
     assert len(public.recorded()) > 0.6 * len(names)
