@@ -158,9 +158,11 @@ def test_the_time_of_auto_is_positive(seconds):
         Auto(seconds=seconds)
 
 
-def test_the_time_limit_of_belief_propagation_is_positive():
-    with pytest.raises(ValueError, match="seconds must be a positive number or None, got 0"):
-        make_backend("belief-propagation", seconds=0)
+@pytest.mark.parametrize("name", ["belief-propagation", "tree-reweighted", "tempered", "annealed-importance"])
+@pytest.mark.parametrize("seconds", [0, float("inf")])
+def test_time_limits_are_positive_numbers(name, seconds):
+    with pytest.raises(ValueError, match=f"seconds must be a positive number or None, got {seconds}"):
+        make_backend(name, seconds=seconds)
 
 
 def test_auto_estimates_log_z_where_belief_propagation_does_not_converge():

@@ -18,6 +18,7 @@ from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
+from herdner.inference.backends.sweeps import check_seconds
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
 from herdner.inference.importance import bennett_estimate, importance_interval, log_mean_exp
@@ -82,8 +83,7 @@ class AnnealedImportance:
         check_integer(self.width, "width", 0)
         if self.n_threads is not None:
             check_integer(self.n_threads, "n_threads")
-        if self.seconds is not None and not 0 < self.seconds < math.inf:
-            raise ValueError(f"seconds must be a positive number or None, got {self.seconds!r}")
+        check_seconds(self.seconds)
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None

@@ -29,7 +29,7 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
 
 
 def check_seconds(seconds: float | None) -> None:
-    """Raise ``ValueError`` unless a time limit is a positive number or None.
+    """Raise ``ValueError`` unless a time limit is a finite positive number or None.
 
     Args:
         seconds: The limit in seconds.
@@ -37,7 +37,7 @@ def check_seconds(seconds: float | None) -> None:
     Raises:
         ValueError: The limit is 0, negative or NaN.
     """
-    if seconds is not None and not seconds > 0:
+    if seconds is not None and not 0 < seconds < math.inf:
         raise ValueError(f"seconds must be a positive number or None, got {seconds!r}")
 
 
