@@ -593,13 +593,3 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Generator[str]:
             )
     if rest := "".join(parts):
         yield rest
-
-
-def format_names(names: Sequence[str]) -> str:
-    """Return a short list of column names for a one-line message. Long names and long lists are shortened.
-
-    Args:
-        names: The column names.
-    """
-    short = [" ".join(name[:41].split())[:40] + ("..." if len(name) > 40 else "") for name in names[:20]]
-    return ", ".join(short) + (", ..." if len(names) > 20 else "")
