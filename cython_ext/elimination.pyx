@@ -32,6 +32,8 @@ cdef enum:
     BLOCK = 4096         # cells that are combined at a time; they stay in the first cache
     MOST_AXES = 64       # of a separator
     SMALL_BLOCKS = 256   # most blocks of a small bucket, which takes a few milliseconds
+    LEAST_SLICES = 4     # slices that are aimed at in the second pass; one thread works on each
+    COPIED_CELLS = 4096  # largest table of which each slice has a copy, if 1/32 of the rows is not more
     COMBINED_PART = 32   # a table merged from several factors has at most 1/32 as many cells as its bucket has rows
     COMBINED_ROWS = 64   # or at most this many cells, if that is more
 
@@ -753,7 +755,7 @@ cdef class MessageBucket:
 
     @property
     def n_slices(self):
-        """Number of parts of equally many blocks that threads may process simultaneously; 0 if all blocks are free."""
+        """Number of slices; 0 because threads may process any blocks simultaneously."""
         return 0
 
     @property
@@ -934,13 +936,21 @@ cdef class Beliefs:
 @cython.final
 @cython.no_gc_clear  # deallocation reads other objects
 cdef class BeliefBucket:
-    """A large bucket whose beliefs are computed in pieces, possibly by several threads."""
+    """A large bucket whose beliefs are computed in pieces, possibly by several threads.
+
+    The blocks of a slice have equal states of some outer axes, which all large beliefs contain, so two slices share no
+    cell of a large belief. Each slice has a copy of each small belief.
+    """
     cdef Beliefs beliefs
     cdef Layout f
     cdef Own own
     cdef bint is_open
     cdef Py_ssize_t n_running  # calls in progress, in any thread
-    cdef double[:, ::1] sums  # [slices, K]: the part of each slice in the marginal of the variable
+    cdef double[:, ::1] sums   # [slices, K]: the part of each slice in the marginal of the variable
+    cdef bint[::1] is_sliced   # [outer axes]: the state of this axis is the same in all blocks of a slice
+    cdef Py_ssize_t n_after    # number of adjacent blocks of a slice, which differ in the axes after the last sliced one
+    cdef int64_t[::1] copy_at  # [tables + 1]: the place of each small belief in a copy
+    cdef double[:, ::1] copies # [slices, cells]: the small beliefs of all slices
 
     def __cinit__(self, Beliefs beliefs not None):
         if beliefs.busy or beliefs.n_left == 0:
@@ -949,7 +959,39 @@ cdef class BeliefBucket:
         if beliefs.open_bucket(&self.f, &self.own) != FINE:
             raise MemoryError("no memory for the marginals of a graph")
         beliefs.busy = self.is_open = True
-        self.sums = np.zeros((max(1, self.n_slices), self.f.n_states))
+        self.divide()
+
+    cdef int divide(self) except -1:
+        """Choose the axes of the slices, and allocate the sums of each slice."""
+        cdef Py_ssize_t i, a, n_slices = 1, n_outer = self.f.n_axes - self.f.n_inner
+        cdef int64_t length
+        cdef bint is_small
+        self.is_sliced, self.copy_at = np.zeros(n_outer, np.int32), np.zeros(self.f.n_tables + 1, np.int64)
+        for i in range(self.f.n_tables):
+            length = self.length(i) if self.f.output[i] != NULL else 0
+            is_small = length <= COPIED_CELLS or length <= self.f.outer * self.f.inner // COMBINED_PART
+            self.copy_at[i + 1] = self.copy_at[i] + (length if is_small else 0)
+        for a in range(n_outer):
+            self.is_sliced[a] = n_slices < LEAST_SLICES
+            for i in range(self.f.n_tables):
+                if self.f.output[i] != NULL and self.copy_at[i] == self.copy_at[i + 1] and \
+                        self.f.step[i * self.f.n_axes + a] == 0:
+                    self.is_sliced[a] = False
+            n_slices *= self.f.sizes[a] if self.is_sliced[a] else 1
+        self.n_after = 1
+        a = n_outer - 1
+        while a >= 0 and not self.is_sliced[a]:
+            self.n_after *= self.f.sizes[a]
+            a -= 1
+        self.sums = np.zeros((n_slices, self.f.n_states))
+        self.copies = np.zeros((n_slices, self.copy_at[self.f.n_tables]))
+        return 0
+
+    cdef int64_t length(self, Py_ssize_t i) noexcept:
+        """Return the number of cells of input ``i``."""
+        cdef BucketTree tree = self.beliefs.messages.tree
+        cdef int64_t source = tree.nodes[self.beliefs.n_left - 1].sources[i]
+        return tree.tables[source].length if source >= 0 else self.beliefs.messages.tables[-1 - source].length
 
     def __dealloc__(self):
         if self.is_open:
@@ -964,14 +1006,8 @@ cdef class BeliefBucket:
 
     @property
     def n_slices(self):
-        """Number of states of the first outer axis if all beliefs contain it (then slices share no cell), else 1."""
-        cdef Py_ssize_t i
-        if self.f.n_axes == self.f.n_inner:
-            return 1
-        for i in range(self.f.n_tables):
-            if self.f.output[i] != NULL and self.f.step[i * self.f.n_axes] == 0:
-                return 1
-        return self.f.sizes[0]
+        """Number of slices of equally many blocks, at least 1; threads may process different slices simultaneously."""
+        return self.sums.shape[0]
 
     @property
     def n_cells(self):
@@ -979,33 +1015,66 @@ cdef class BeliefBucket:
         return <double> self.f.outer * self.f.inner * self.f.n_states
 
     def run(self, Py_ssize_t first, Py_ssize_t last):
-        """Compute the beliefs of the blocks from ``first`` to ``last`` - 1, which must belong to one slice."""
+        """Compute the beliefs of the blocks from ``first`` to ``last`` - 1, which must belong to one slice.
+
+        The blocks are counted slice by slice.
+        """
         cdef double* cells
         cdef int64_t* base
-        cdef Py_ssize_t slice_
+        cdef double** outputs
+        cdef Layout f = self.f
+        cdef Py_ssize_t slice_, per_slice = self.f.outer // self.sums.shape[0], i, at, n
         if not self.is_open or not 0 <= first <= last <= self.f.outer:
             raise ValueError("the blocks do not exist")
         if first == last:
             return
-        slice_ = first * self.sums.shape[0] // self.f.outer
-        if (last - 1) * self.sums.shape[0] // self.f.outer != slice_:
+        slice_ = first // per_slice
+        if (last - 1) // per_slice != slice_:
             raise ValueError("the blocks must belong to one slice")
         cells = <double*> malloc(self.f.inner * self.f.n_states * sizeof(double))
         base = <int64_t*> malloc((self.f.n_tables + 1) * sizeof(int64_t))
+        outputs = <double**> malloc((self.f.n_tables + 1) * sizeof(double*))
         self.n_running += 1
-        if cells and base:
+        if cells and base and outputs:
             with nogil:
-                distribute_rows(&self.f, &self.own, cells, base, &self.sums[slice_, 0], first, last)
+                for i in range(f.n_tables):
+                    outputs[i] = self.f.output[i]
+                    if self.copy_at[i] < self.copy_at[i + 1]:
+                        outputs[i] = &self.copies[slice_, self.copy_at[i]]
+                f.output = outputs
+                first -= slice_ * per_slice
+                last -= slice_ * per_slice
+                while first < last:
+                    n = min(last - first, self.n_after - first % self.n_after)
+                    at = self.block_at(slice_, first // self.n_after) + first % self.n_after
+                    distribute_rows(&f, &self.own, cells, base, &self.sums[slice_, 0], at, at + n)
+                    first += n
         self.n_running -= 1
-        is_done = cells != NULL and base != NULL
+        is_done = cells != NULL and base != NULL and outputs != NULL
+        free(outputs)
         free(base)
         free(cells)
         if not is_done:
             raise MemoryError("no memory for a bucket")
 
+    cdef Py_ssize_t block_at(self, Py_ssize_t slice_, Py_ssize_t number) noexcept nogil:
+        """Return the first block of a sequence of adjacent blocks, which has this number in its slice."""
+        cdef Py_ssize_t a, block = 0, step = 1
+        for a in range(self.is_sliced.shape[0] - 1, -1, -1):
+            if step >= self.n_after:
+                if self.is_sliced[a]:
+                    block += slice_ % self.f.sizes[a] * step
+                    slice_ //= self.f.sizes[a]
+                else:
+                    block += number % self.f.sizes[a] * step
+                    number //= self.f.sizes[a]
+            step *= self.f.sizes[a]
+        return block
+
     def close(self):
         """Add up the slices after all blocks were computed."""
-        cdef Py_ssize_t x, s
+        cdef Py_ssize_t x, s, i
+        cdef int64_t k
         cdef double* marginal
         cdef BucketTree tree = self.beliefs.messages.tree
         if not self.is_open or self.n_running:
@@ -1015,6 +1084,10 @@ cdef class BeliefBucket:
         for x in range(self.f.n_states):
             for s in range(self.sums.shape[0]):
                 marginal[x] += self.sums[s, x]
+        for i in range(self.f.n_tables):
+            for s in range(self.copies.shape[0]):
+                for k in range(self.copy_at[i], self.copy_at[i + 1]):
+                    self.f.output[i][k - self.copy_at[i]] += self.copies[s, k]
         self.beliefs.close_bucket(&self.f, &self.own)
 
 

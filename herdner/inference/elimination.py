@@ -13,6 +13,7 @@ Only the messages are stored. The product of a bucket is larger, so the second p
 from __future__ import annotations
 
 import heapq
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -161,33 +162,29 @@ class BucketTree:
             self.clock.advance(n_cells)
 
     def _run(self, bucket: loops.MessageBucket | loops.BeliefBucket, cost: float) -> None:
-        """Compute the blocks of a large bucket; use threads unless two threads would write the same cells."""
-        n_slices = bucket.n_slices
-        per_slice = bucket.n_blocks // max(n_slices, 1)
-        pieces = [
-            (number * per_slice + first, number * per_slice + min(first + _SLICE_BLOCKS, per_slice))
-            for number in range(max(n_slices, 1))
-            for first in range(0, per_slice, _SLICE_BLOCKS)
-        ]
+        """Compute the blocks of a large bucket, in threads if the bucket has several slices."""
+        length = bucket.n_blocks // bucket.n_slices if bucket.n_slices else _SLICE_BLOCKS
+        parts = [(first, min(first + length, bucket.n_blocks)) for first in range(0, bucket.n_blocks, length)]
         per_block = cost * bucket.n_cells / bucket.n_blocks
+        stop = threading.Event()
 
-        def one_piece(piece: tuple[int, int]) -> None:
-            bucket.run(*piece)
-            self._tick((piece[1] - piece[0]) * per_block)
+        def run(begin: int, end: int) -> None:
+            for first in range(begin, end, _SLICE_BLOCKS):
+                if not stop.is_set():
+                    last = min(first + _SLICE_BLOCKS, end)
+                    bucket.run(first, last)
+                    self._tick((last - first) * per_block)
 
-        # The pieces of one slice write the same cells, so each slice must be one piece.
-        if self.n_threads == 1 or len(pieces) == 1 or 0 < n_slices < len(pieces):
-            for piece in pieces:
-                one_piece(piece)
+        if self.n_threads == 1 or len(parts) == 1:
+            for part in parts:
+                run(*part)
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
-            futures = [pool.submit(one_piece, piece) for piece in pieces]
             try:
-                for future in futures:
+                for future in [pool.submit(run, *part) for part in parts]:
                     future.result()
-            except BaseException:  # out of time, or Ctrl-C
-                pool.shutdown(cancel_futures=True)
-                raise
+            finally:  # out of time, or Ctrl-C
+                stop.set()
 
 
 @dataclass(slots=True, eq=False)

@@ -16,7 +16,12 @@ from herdner.graph.tables import compile_tables
 from herdner.inference import ImpossibleGraph, elimination
 from herdner.inference.backends.exact import Exact
 from herdner.inference.elimination import BucketTree, EliminationClock, OutOfTime
-from herdner.inference.elimination_order import find_elimination_order, reduce_graph, reduce_tables
+from herdner.inference.elimination_order import (
+    EliminationOrder,
+    find_elimination_order,
+    reduce_graph,
+    reduce_tables,
+)
 from herdner.inference.record import Record
 
 
@@ -95,19 +100,46 @@ def test_large_tables_are_shared_by_threads_with_the_same_bits(monkeypatch: pyte
             pools.append(self)
 
     monkeypatch.setattr(elimination, "ThreadPoolExecutor", RecordedPool)
-    monkeypatch.setattr(elimination, "_SLICE_BLOCKS", 256)  # half of the blocks of the largest table
+    monkeypatch.setattr(elimination, "_SLICE_BLOCKS", 32)  # fewer than the blocks of a slice
     rng = np.random.default_rng(1)
     couplings = np.triu(rng.normal(size=(21, 21)), 1)
     graph = complete_graph(couplings + couplings.T, rng.normal(size=21))  # its largest table has 2^21 cells
-    for record in (None, Record(best=False, marginals=True)):
+    for record, n_passes in ((None, 3), (Record(best=False, marginals=True), 2)):
         pools.clear()
         one = Exact(n_threads=1).infer(graph, record=record)
         assert not pools
         two = Exact(n_threads=2).infer(graph, record=record)
-        assert len(pools) == 2  # of sums, and of maxima or marginals
+        assert len(pools) == n_passes  # of sums and marginals, and of maxima if requested
         assert one.log_z == two.log_z
         assert one.log_potential == two.log_potential
         np.testing.assert_array_equal(one.marginals, two.marginals)
+        if record is None:
+            np.testing.assert_array_equal(one.table_counts[1], two.table_counts[1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_large_buckets_with_several_messages_are_divided(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Two groups of variables joined to one set: the last bucket has two messages, whose variables differ."""
+    monkeypatch.setattr(elimination, "_SLICE_BLOCKS", 7)
+    rng = np.random.default_rng(seed)
+    left, right = list(range(12)), list(range(6, 18))
+    scopes = [(18, *left), (19, *right)]
+    tables = [TableFactors([scope], rng.normal(size=(1,) + (2,) * 13)) for scope in scopes]
+    pairs = TableFactors([(v, 20 + v % 2) for v in range(18)], rng.normal(size=(18, 2, 3)))
+    graph = compile_tables(FactorGraph([2] * 20 + [3] * 2, [*tables, pairs]))
+    reduced = reduce_graph(graph.sizes, graph.factors)
+    order = EliminationOrder(np.array([18, 19, 20, 21, *range(18)], np.int32), 21.0, 18, 2**18)
+    found = []
+    for n_threads in (1, 3):
+        tree = elimination.BucketTree(reduced, order, n_threads)
+        messages = tree.collect()
+        beliefs = messages.distribute(with_tables=True)
+        found.append([beliefs.marginals, *(beliefs.table(t) for t in set(tree.table_of_factor))])
+    for one, several in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, several)
+    expected = Exact().infer(graph).marginals  # in another order of elimination
+    rows = [row[:size] for row, size in zip(expected, graph.sizes, strict=True)]
+    np.testing.assert_allclose(found[0][0], np.concatenate(rows), rtol=1e-9)
 
 
 def test_a_clock_stops_runs_that_are_too_slow() -> None:
