@@ -948,9 +948,9 @@ cdef class BeliefBucket:
     cdef Py_ssize_t n_running  # calls in progress, in any thread
     cdef double[:, ::1] sums   # [slices, K]: the part of each slice in the marginal of the variable
     cdef bint[::1] is_sliced   # [outer axes]: the state of this axis is the same in all blocks of a slice
-    cdef Py_ssize_t n_after    # number of adjacent blocks of a slice, which differ in the axes after the last sliced one
+    cdef Py_ssize_t n_after    # number of adjacent blocks of a slice, which differ in the axes after the last sliced
     cdef int64_t[::1] copy_at  # [tables + 1]: the place of each small belief in a copy
-    cdef double[:, ::1] copies # [slices, cells]: the small beliefs of all slices
+    cdef double[:, ::1] copies  # [slices, cells]: the small beliefs of all slices
 
     def __cinit__(self, Beliefs beliefs not None):
         if beliefs.busy or beliefs.n_left == 0:
