@@ -5,7 +5,10 @@
 writes the figures into the README and the pages. ``tests/test_figures.py`` checks that the pages agree. Sources:
 
 * the cards of the shipped models, which their training scripts write: ``en.ieer`` is the F1 on IE-ER;
-* the table of docs/pages/compared.md, which ``scripts/models/compare_spacy.py`` prints: ``compared.en.testa``.
+* the table of docs/pages/compared.md, which ``scripts/models/compare_spacy.py`` prints: ``compared.en.testa``;
+* the table of docs/pages/speed.md, which ``scripts/benchmarks/bench_all.py`` writes: ``speed.en``, in tokens a second;
+* the table of docs/pages/install.md, which ``scripts/benchmarks/bench_install.py`` prints: ``install.all``, in MB;
+* the sizes of the model files: ``size.en``, in MB.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
 
 def figures() -> dict[str, float]:
     """Return all figures by their names; shares are in per cent."""
-    return dict([*of_cards(), *of_comparison()])
+    return dict([*of_cards(), *of_comparison(), *of_speed(), *of_sizes()])
 
 
 def of_cards() -> Iterator[tuple[str, float]]:
@@ -81,6 +84,24 @@ def of_comparison() -> Iterator[tuple[str, float]]:
         yield f"compared.{tagger}.differing", 100 * n / of
 
 
+def of_speed() -> Iterator[tuple[str, float]]:
+    """Yield tokens per second and their ratio, with few digits, from the table of speed.md."""
+    page = (PAGES / "speed.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| text to entities, with links \| ([\d,]+) ns a token \| ([\d,]+), .*$", page, re.M)
+    ours, theirs = (float(cell.replace(",", "")) for cell in row)
+    yield "speed.en", round(1e9 / ours, -3)
+    yield "speed.spacy", round(1e9 / theirs, -3)
+    yield "speed.ratio", round(theirs / ours, -1)
+
+
+def of_sizes() -> Iterator[tuple[str, float]]:
+    """Yield the sizes of the model `en` and of the installation."""
+    yield "size.en", (Path(herdner.__file__).parent / "data" / "en.herdner").stat().st_size / 1e6
+    page = (PAGES / "install.md").read_text(encoding="utf-8")
+    (total,) = re.findall(r"^\| all \| +\| (\d+) \|", page, re.M)
+    yield "install.all", float(total)
+
+
 LIMITS = (
     ("IE-ER (56 articles)", "ieer"), ("CoNLL-2003 English, `eng.testa`, without MISC", "testa"),
     ("English Worldwide Newswire, its own annotation", "worldwide"), ("wikigold (one half), without MISC", "wikigold"),
@@ -94,10 +115,20 @@ LABELS = ("micro", "PER", "LOC", "ORG", "NORP", "DATE", "MONEY", "MISC")
 USES = {
     "README.md": [
         "| herdner `en` | **{compared.en.testa:.1f}** | **{compared.en.ieer:.1f}** | **{compared.en.ewt:.1f}** |"
-        " **{compared.en.differing:.1f} %** |",
+        " **{compared.en.differing:.1f} %** | **{speed.en:,.0f}** | {size.en:.1f} MB |",
         "| spaCy `en_core_web_sm` | {compared.spacy.testa:.1f} | {compared.spacy.ieer:.1f} | {compared.spacy.ewt:.1f} |"
-        " {compared.spacy.differing:.1f} % |",
+        " {compared.spacy.differing:.1f} % | {speed.spacy:,.0f} |",
+        "about {speed.ratio:.0f} times as fast as spaCy's small pipeline",
+        "takes {install.all:.0f} MB",
         "F1 is {en.wnut17:.0f} on WNUT-17",
+    ],
+    "docs/pages/index.md": ["the English model `en` has {size.en:.1f} MB"],
+    "docs/pages/tutorials/spacy.md": [
+        f"\n| {title} | {{compared.spacy.{key}:.2f}} |"
+        for title, key in (
+            ("IE-ER, development files", "ieer"), ("English Worldwide Newswire, dev", "worldwide"),
+            ("CoNLL-2003, `eng.testa`, without MISC", "testa"),
+        )
     ],
     "docs/pages/limits.md": [
         *(f"\n| {title} | {{en.{key}:.1f}} |\n" for title, key in LIMITS),

@@ -42,3 +42,9 @@ def test_text_that_a_page_does_not_have_is_an_error(figures: ModuleType, monkeyp
 
 def test_halves_are_rounded_up(figures: ModuleType) -> None:
     assert [figures.formatted(value, ".1f") for value in (86.75, 72.25, 0.86)] == ["86.8", "72.3", "0.9"]
+
+
+def test_the_readme_shows_the_measured_speed_and_sizes(figures: ModuleType) -> None:
+    values = {**figures.figures(), "speed.en": 1234.0, "speed.ratio": 70.0, "size.en": 3.21, "install.all": 99.0}
+    page = figures.written("README.md", values)
+    assert all(text in page for text in ("| **1,234** | 3.2 MB |", "about 70 times as fast", "takes 99 MB"))

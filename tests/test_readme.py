@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from data import REPOSITORY
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -24,3 +30,16 @@ def test_example_prints_its_output(code: str, output: str, capsys, tmp_path, mon
 
 def test_the_readme_is_short() -> None:
     assert len(README.split()) < 800
+
+
+def test_the_command_to_install_shows_its_progress() -> None:
+    assert "pip install . && " in README
+
+
+def test_badges_show_the_licence_and_the_versions_of_the_package() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = re.findall(r":: (3\.\d+)", "\n".join(project["classifiers"]))
+    for name, value in (("license", project["license"]), ("python", f"{versions[0]} to {versions[-1]}")):
+        badge = (REPOSITORY / "docs" / "pages" / "images" / f"badge-{name}.svg").read_text(encoding="utf-8")
+        assert f'aria-label="{name}: {value}"' in badge
+        assert value in README

@@ -12,7 +12,8 @@ For each of these names, the script writes NAME-light.svg and NAME-dark.svg:
 * ``compared``: F1 and speed of ``en`` and of spaCy's small pipeline, from the table of the README;
 * ``calibration``: precision against confidence on ``--corpus``.
 
-The name ``denoise`` stands for denoise.png, three pictures side by side with transparent gaps.
+The name ``denoise`` stands for denoise.png, three pictures side by side with transparent gaps, and ``badges`` for the
+badges of the README, which show the licence and the Python versions of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ from herdner.graph.scan import random_scan
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.tagger import Tagger
 from herdner.text.tokenize import Tokenizer
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 INKS = {"light": "#1f2328", "dark": "#d1d7e0"}
@@ -202,7 +208,7 @@ def calibration(corpus: str) -> Draw:
         for (name, entities), colour in zip(by_name.items(), (COLOURS[1], COLOURS[0]), strict=True):
             confidence, right, _ = reliability_curve(entities, "mass")
             axes.plot(confidence, right, marker="o", markersize=3, label=name, color=colour)
-        axes.set(xlabel="mean confidence in each fifteenth of the names", ylabel="share of right names")
+        axes.set(xlabel="mean confidence, 15 bins with equal numbers of names", ylabel="precision")
         axes.legend()
 
     return draw
@@ -229,6 +235,28 @@ def denoise(folder: Path) -> None:
         sheet.save(folder / "denoise.png", optimize=True)
 
 
+BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{name}: {value}">
+<rect width="{width}" height="20" rx="3" fill="#555"/><path d="M{left} 0h{right}v20h-{right}z" fill="#3b82c4"/>
+<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
+<text x="6" y="14" textLength="{name_length}">{name}</text>
+<text x="{place}" y="14" textLength="{value_length}">{value}</text></g></svg>
+"""
+
+
+def badges(folder: Path) -> None:
+    """Write badge-license.svg and badge-python.svg with the values of pyproject.toml."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = re.findall(r":: (3\.\d+)", "\n".join(project["classifiers"]))
+    for name, value in (("license", project["license"]), ("python", f"{versions[0]} to {versions[-1]}")):
+        lengths = 7 * len(name), 7 * len(value)
+        left, right = (length + 12 for length in lengths)
+        text = BADGE.format(
+            name=name, value=value, width=left + right, left=left, right=right, place=left + 6,
+            name_length=lengths[0], value_length=lengths[1],
+        )  # fmt: skip
+        (folder / f"badge-{name}.svg").write_text(text, encoding="utf-8")
+
+
 PLOTS: dict[str, tuple[Callable[[], Draw], tuple[float, float]]] = {
     "scan": (scan, (6.0, 3.0)),
     "gibbs": (gibbs, (6.0, 3.2)),
@@ -245,11 +273,11 @@ def main(
     corpus: Annotated[str, typer.Option(help="Annotated corpus of the plot of calibration, as FILE:FORMAT.")] = "",
 ) -> None:
     """Draw the plots of the documentation."""
-    names = only or [*PLOTS, "denoise", *(["calibration"] if corpus else [])]
+    names = only or [*PLOTS, "denoise", "badges", *(["calibration"] if corpus else [])]
     for name in names:
         print(name, flush=True)
-        if name == "denoise":
-            denoise(folder)
+        if name in ("denoise", "badges"):
+            {"denoise": denoise, "badges": badges}[name](folder)
         elif name == "calibration":
             save(folder, name, calibration(corpus), (4.6, 3.4))
         else:

