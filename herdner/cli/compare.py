@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import is_zipfile
 
 from herdner.cli.common import parse_inference, print_note
 from herdner.cli.gold import GoldFiles, read_gold, tag_timed
@@ -44,7 +45,7 @@ class ComparisonSide:
     predictions: FileAndFormat | None = None
 
 
-def parse_side(text: str) -> ComparisonSide:
+def parse_side(text: str, format: str | None = None) -> ComparisonSide:
     """Parse one argument of ``--compare`` into a model or a file of predictions.
 
     A path may contain ":" and "@". Therefore the argument is interpreted as the first of these that fits: the name of a
@@ -53,6 +54,7 @@ def parse_side(text: str) -> ComparisonSide:
 
     Args:
         text: The argument.
+        format: Value of ``--input``, the format of a file of predictions without format.
 
     Returns:
         The model or file.
@@ -67,8 +69,9 @@ def parse_side(text: str) -> ComparisonSide:
         raise UsageError(f"--compare '': expected {FORMS}")
     if text in shipped_models():
         return ComparisonSide(text, text)
+    is_other_file = format is not None and Path(text).exists() and not is_zipfile(text)  # models are zip files
     try:
-        return ComparisonSide(text, predictions=parse_source(text))
+        return ComparisonSide(text, predictions=parse_source(text, format if is_other_file else None))
     except ValueError:
         pass  # the argument is not a file of predictions
     parts = None if Path(text).exists() else _MODEL_AND_BACKEND.fullmatch(text)
@@ -81,13 +84,14 @@ def parse_side(text: str) -> ComparisonSide:
 
 
 def compare_sides(
-    files: GoldFiles, names: tuple[str, str], seed: int, resamples: int, unit: ResamplingUnit | None
+    files: GoldFiles, names: tuple[str, str], format: str | None, seed: int, resamples: int, unit: ResamplingUnit | None
 ) -> Comparison:
     """Compare two sides, each a model or a file of predictions, on the same gold documents.
 
     Args:
         files: Annotated files.
         names: Arguments of ``--compare``.
+        format: Value of ``--input``.
         seed: Random seed.
         resamples: Number of bootstrap samples.
         unit: Unit to resample; None chooses it by the number of documents.
@@ -105,7 +109,7 @@ def compare_sides(
 
     if not resamples:
         raise UsageError("--resamples 0: a comparison needs at least 1 bootstrap sample")
-    sides = [parse_side(name) for name in names]
+    sides = [parse_side(name, format) for name in names]
     if files.case is not None and (side := next((side for side in sides if side.predictions), None)):
         raise UsageError(
             f"--case changes the letter case of the text before a model tags it, but {side.name} is a file of"

@@ -89,7 +89,7 @@ def evaluate(
     if unit is not None and compare is None:
         raise UsageError("--unit requires --compare; add --compare or leave out --unit")
     if compare is not None:
-        tables = [compare_sides(gold_files, compare, seed, 10_000 if resamples is None else resamples, unit)]
+        tables = [compare_sides(gold_files, compare, input_, seed, 10_000 if resamples is None else resamples, unit)]
     elif predictions is not None:
         n_resamples = 1000 if resamples is None else resamples
         (source,) = parse_sources([predictions], input_)

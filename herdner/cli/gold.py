@@ -60,6 +60,7 @@ class GoldFiles:
 
         Raises:
             UsageError: No label of the files is known, or a file repeats the texts of another file.
+            ValueError: The files have no entity.
         """
         from herdner.text.case import change_case
 
@@ -67,6 +68,11 @@ class GoldFiles:
         files = read_gold_files(self.sources, tokenizer, core_labels, renames=self.renames, strict=self.strict)
         check_repeated_texts(self.sources, files, self.strict)
         documents = [document for file in files for document in file]
+        if not any(document.spans for document in documents):
+            raise ValueError(
+                f"{', '.join(source.path for source in self.sources)}: the gold documents have no entity, so there is"
+                " nothing to score; use annotated files"
+            )
         check_known_labels(documents, known_labels, model, self.sources)
         return documents if self.case is None else [change_case(document, self.case) for document in documents]
 

@@ -180,3 +180,12 @@ def test_predictions_that_do_not_fit(call: Call, cut: Path, tmp_path: Path) -> N
     one = tmp_path / "one.conll"
     one.write_text("Ada\tB-PER\n", encoding="utf-8")
     assert "at least two sentences" in one_line(call("evaluate", one, "--compare", one, "en"), 1)
+
+
+def test_input_is_also_the_format_of_predictions(call: Call, tmp_path: Path, odd_model: Path) -> None:
+    gold, predictions = tmp_path / "gold.txt", tmp_path / "predictions.jsonl"
+    for path in (gold, predictions):
+        path.write_text("Ada\tB-PER\nwrote\tO\n\nAda\tB-PER\nleft\tO\n", encoding="utf-8")
+    outcome = call("evaluate", gold, "--compare", gold, predictions, "--input", "conll", "--resamples", 10, "--json")
+    assert json.loads(outcome.out)["micro"]["f1_b"] == 1
+    assert parse_side(str(odd_model), "conll") == ComparisonSide(str(odd_model), str(odd_model))

@@ -115,3 +115,14 @@ def test_development_texts_that_are_training_texts_are_reported(call: Call, tmp_
     trained = call(*asked, "--dev", source, "-o", tmp_path / "m")
     assert trained.code == 0
     assert "--dev: 2 of 2 documents have the text of a training document" in trained.err
+
+
+@pytest.mark.parametrize("options", [[], ["--predictions", "a.conll"], ["--compare", "a.conll", "a.conll"]])
+def test_gold_documents_without_entities_are_refused(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.conll").write_text("She\tO\nleft\tO\n", encoding="utf-8")
+    outcome = call("evaluate", "a.conll", *options)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith("herdner: a.conll: the gold documents have no entity")
