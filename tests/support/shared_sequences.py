@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -10,11 +11,16 @@ from herdner.corpora.formats import read_documents
 from herdner.text.tokenize import Tokenizer
 
 LENGTH = 7  # words
+_SLOT = re.compile(r"\{[^}]*\}")  # of a template
 
 
 def words(tokens: Iterable[str]) -> list[str]:
-    """Return the tokens with letters, in lower case."""
-    return [token.lower() for token in tokens if any(map(str.isalpha, token))]
+    """Return the words of a text in lower case, of letters only, so that they are equal in all tokenizations.
+
+    A word includes the letters around full stops and "n't" ("us", "dont"). It ends at a hyphen, a digit and "'s".
+    """
+    text = " ".join(tokens).lower().replace("’", "'").replace(" n't", "n't").replace("n't", "nt")
+    return re.findall(r"[^\W\d_]+", text.replace(".", ""))
 
 
 def sequences(text: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -24,9 +30,11 @@ def sequences(text: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def own_texts(folder: Path) -> list[list[str]]:
-    """Return the words of each of herdner's own texts."""
+    """Return the words of each of herdner's own texts; a template is divided at its slots."""
     texts = [words(d.tokens) for path in sorted(folder.glob("*.conll")) for d in read_documents(path, "conll")]
-    return [*texts, words(Tokenizer().tokens((folder / "article.txt").read_text(encoding="utf-8")))]
+    templates = _SLOT.split((folder / "herdner_templates.txt").read_text(encoding="utf-8").replace("---", "{}"))
+    others = [(folder / "article.txt").read_text(encoding="utf-8"), *templates]
+    return [*texts, *(words(Tokenizer().tokens(text)) for text in others)]
 
 
 def corpus_texts(path: Path, format: str) -> Iterator[list[str]]:
