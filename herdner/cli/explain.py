@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.base.progress import show_progress
 from herdner.cli.command import command
 from herdner.cli.common import make_console
 from herdner.cli.groups import TaggingOptions, TextOptions
@@ -49,14 +51,16 @@ def explain(
     with usage_errors("--against"):
         check_against(tagger.classes_, against)
     status = RunStatus()
-    documents = texts.read(inputs, lambda: None)
-    explanations = _explain_documents(tagger, documents, status, texts.errors, name, against, inference, tagging.seed)
-    if json_:
-        for id, mentions in explanations:
-            print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))
-    else:
-        n_parts = None if all_ else MANY_PARTS if name is not None else FEW_PARTS
-        _print_explanations(explanations, n_parts, has_headings=have_headings(inputs))
+    with show_progress("{task.completed} of {task.total} files", visible=not sys.stdout.isatty()) as display:
+        task = display.add_task("explaining", total=len(inputs))
+        documents = texts.read(inputs, lambda: display.advance(task))
+        explained = _explain_documents(tagger, documents, status, texts.errors, name, against, inference, tagging.seed)
+        if json_:
+            for id, mentions in explained:
+                print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))
+        else:
+            n_parts = None if all_ else MANY_PARTS if name is not None else FEW_PARTS
+            _print_explanations(explained, n_parts, has_headings=have_headings(inputs))
     status.exit_on_failure()
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note
@@ -58,6 +60,18 @@ def restore(
     if standoff is not None:
         _check_map(standoff, mapped, map_)
     status = RunStatus()
+    visible = output not in (None, "-") or not sys.stdout.isatty()
+    with show_progress("{task.completed} of {task.total} files", visible=visible) as display:
+        task = display.add_task("restoring", total=len(inputs))
+        _restore_files(inputs, mapped, encoding, output, is_folder, status, lambda: display.advance(task))
+    status.exit_on_failure()
+
+
+def _restore_files(
+    inputs: Sequence[CommandInput], mapped: PseudonymMap, encoding: str, output: str | None, is_folder: bool,
+    status: RunStatus, advance: Callable[[], object],
+) -> None:  # fmt: skip
+    """Restore the input files, and call ``advance`` after each file."""
     if is_folder:
         for each in inputs:
             name = each.source if isinstance(each.source, str) else each.source.id
@@ -70,13 +84,14 @@ def restore(
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_output(str(path)) as stream:
                 _restore_file(each, mapped, encoding, stream, status)
+            advance()
     else:
         with open_output(output) as stream:
             for each in inputs:
                 _restore_file(each, mapped, encoding, stream, status)
+                advance()
             if status.failures == len(inputs) and not status.documents:
                 status.exit_on_failure()  # exits before the output replaces an older file
-    status.exit_on_failure()
 
 
 def _check_map(path: str, mapped: PseudonymMap, map_path: str) -> None:

@@ -557,6 +557,25 @@ def test_a_message_begins_on_a_line_of_its_own_on_a_terminal(tmp_path: Path) -> 
     assert lines[1].startswith(f"herdner: {tmp_path / 'a.txt'}: Person 7: not in the map")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
+@pytest.mark.parametrize(
+    ("arguments", "title"), [(["explain"], "explaining"), (["restore", "--map", "m"], "restoring")]
+)
+def test_work_on_files_has_a_progress_bar(arguments: list[str], title: str, tmp_path: Path) -> None:
+    import pty
+
+    (tmp_path / "m").write_text(json.dumps(PseudonymMap().to_dict()))
+    (tmp_path / "a.txt").write_text("Ada Lovelace left.")
+    reader, terminal = pty.openpty()
+    run = subprocess.run(
+        [sys.executable, "-m", "herdner", *arguments, "a.txt"], stdout=subprocess.DEVNULL, stderr=terminal,
+        cwd=tmp_path, env={**os.environ, "TERM": "xterm"}, timeout=PATIENCE,
+    )  # fmt: skip
+    os.close(terminal)
+    assert (run.returncode, f"{title} " in os.read(reader, 1 << 16).decode()) == (0, True)
+    os.close(reader)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 # Less than a piece, so that the command waits for input; or enough to work on, within the buffers of pipe and queue.
 @pytest.mark.parametrize(("jobs", "n"), [(1, 10_000), (2, 10_000), slow(1, 108_000), slow(2, 400_000)])

@@ -28,6 +28,7 @@ from spacy.util import (
     to_bytes,
     to_disk,
 )
+from spacy.vocab import Vocab
 
 from herdner import __version__
 from herdner.inference import Backend, make_backend
@@ -45,8 +46,10 @@ SCORE_WEIGHTS = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": N
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}
 
 
-# Pipelines whose requirements `add_requirement` has changed; they were not loaded from a saved pipeline.
-_with_added_requirement: WeakSet[Language] = WeakSet()
+# Pipelines that are being loaded: the models of their components follow, in calls of `from_disk` or `from_bytes`.
+_loading: WeakSet[Language] = WeakSet()
+# Pipelines that are not being loaded, because `add_requirement` has changed their requirements or they are complete.
+_complete: WeakSet[Language] = WeakSet()
 
 
 class ComponentError(ValueError):
@@ -104,9 +107,11 @@ class EntityPipe(Pipe):
     Attributes:
         name: Name of the component in its pipeline.
         cfg: Settings that spaCy's scorers read.
+        vocab: Vocabulary of the pipeline.
     """
 
     name: str
+    vocab: Vocab
     cfg: dict[str, Any]
 
     @abstractmethod
@@ -226,6 +231,7 @@ class EntityPipe(Pipe):
 
         with errors_name(self.name):
             from_bytes(data, {name: reader(part) for name, part in self._saved_parts().items()}, list(exclude))
+        self._finish_loading()
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
@@ -256,7 +262,12 @@ class EntityPipe(Pipe):
         }
         with errors_name(self.name):
             from_disk(path, readers, list(exclude))
+        self._finish_loading()
         return self
+
+    def _finish_loading(self) -> None:
+        """Record that the pipeline of the component is complete, so that components added later need their files."""
+        _complete.update(nlp for nlp in _loading if nlp.vocab is self.vocab)
 
 
 def factory(name: str, **options: Any) -> Callable[[Component], Component]:
@@ -288,15 +299,17 @@ def add_requirement(nlp: Language) -> bool:
         nlp: The pipeline.
 
     Returns:
-        Whether the requirements contain herdner, but not because an earlier call has added it. This is the case in a
-        saved pipeline, which contains the models of its components.
+        Whether the pipeline is being loaded: its requirements contain herdner, but not because an earlier call has
+        added it, and no component has read its saved parts. A saved pipeline contains the models of its components.
     """
     requirements = list(nlp.meta.get("requirements") or [])
     is_present = any(split_requirement(each)[0] == "herdner" for each in requirements)
     if not is_present:
         nlp.meta["requirements"] = [*requirements, f"herdner{get_minor_version_range(__version__)}"]
-        _with_added_requirement.add(nlp)
-    return is_present and nlp not in _with_added_requirement
+        _complete.add(nlp)
+    elif nlp not in _complete:
+        _loading.add(nlp)
+    return nlp not in _complete
 
 
 def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | None:

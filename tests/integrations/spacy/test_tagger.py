@@ -379,6 +379,13 @@ def test_a_missing_file_of_a_second_component_is_an_error_at_once(component, con
         nlp.add_pipe(component, name="second", config=config)
 
 
+def test_a_missing_file_of_a_component_that_is_added_to_a_saved_pipeline_is_an_error_at_once(tmp_path):
+    pipeline().to_disk(tmp_path)
+    nlp = spacy.load(tmp_path)
+    with pytest.raises(ComponentError, match=r"there is no model 'no\.model'"):
+        nlp.add_pipe("herdner", name="second", config={"model": "no.model"})
+
+
 def test_a_saved_pipeline_needs_no_model_file(tmp_path):
     model = tmp_path / "my.model"
     herdner.load("en").save(model)
