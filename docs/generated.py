@@ -21,6 +21,27 @@ CORPUS_TITLES = {
     "swedish_ner": "Swedish NER corpus", "mobie": "MobIE", "ler": "German court decisions",
 }  # fmt: skip
 
+UNER = "the labels of Universal NER: titles and professions are outside names, states are LOC"
+CONVENTIONS = {
+    "en": "the annotation guide of `corpora/README.md`: titles and articles are outside names, facilities are LOC",
+    "en_core7": "for PER, LOC and ORG those of `en`; for the other labels those of Worldwide Newswire"
+    " ([Limits](limits.md#the-model-en_core7))",
+    "da": UNER,
+    "de": "streets, stops and routes are LOC; courts and brands are ORG; initials of persons are PER",
+    "nb": "states and their governments are LOC; products, events and words derived from names are not annotated",
+    "pt": UNER,
+    "sv": "those of the Swedish NER corpus and of Universal NER, which are not unified",
+}
+LIMITS = {
+    "en": "made for news; organisations in posts and on the web have a low F1; a separate sign @ can be tagged",
+    "en_core7": "as `en`, without a network; MISC is unreliable, because it has many kinds of names",
+    "da": "80,000 tokens of training text, mostly news; one development file",
+    "de": "trained on traffic messages with few persons, and on court decisions; not suitable for news",
+    "nb": "216,000 tokens of training text, mostly news; one development file",
+    "pt": "172,000 tokens of training text, news of Portugal and Brazil; one development file",
+    "sv": "164,000 tokens of training text, mostly news; two small development files",
+}
+
 
 def commands() -> str:
     """Return the help of each command in Markdown, as Typer writes it, with options as code."""
@@ -40,12 +61,16 @@ def card(name: str) -> Iterator[str]:
     model = herdner.load(name).model_
     about = model.card
     size = len(shipped_models()[name].read_bytes()) / 1e6
+    network = "" if model.network is None else f" and a neural network of {len(model.network.bias)} units"
     yield f"\n## `{name}`\n"
     facts = {
         "language": about["language"],
         "labels": ", ".join(about["labels"]),
         "size": f"{size:.1f} MB: {len(model.weights.keys):,} features, {len(model.weights.entry_weights):,} weights",
-        "kind": f"skip-chain CRF with hand-made features, {len(model.weights.labels)} {model.scheme.upper()} tags",
+        "kind": f"skip-chain CRF with hand-made features{network}",
+        "tags": f"{len(model.weights.labels)}, {model.scheme.upper()}",
+        "conventions": CONVENTIONS[name],
+        "limits": LIMITS[name],
         "training data": f"{about['n_documents']:,} documents",
         "training script": f"`{about['made_by']}`",
         **({"calibration": about["calibration"]} if "calibration" in about else {}),
@@ -54,34 +79,44 @@ def card(name: str) -> Iterator[str]:
     yield from table(("property", "value"), facts.items())
     yield "\nThe model was trained with these texts and word lists:\n"
     yield from table(("source", "licence", "citation"), sources(about))
-    yield "\nMicro F1 of exact spans in per cent, measured after training on files that were not used for training:\n"
-    yield from table(("corpus", "names", "F1 (95 % interval)", "PER", "LOC", "ORG"), score_rows(about["scores"]))
+    yield (
+        "\nMicro F1 of exact spans and F1 of each label, in per cent, with 95 % intervals by bootstrap over documents."
+        " They\nwere measured after training, on files that were not used for training:\n"
+    )
+    yield from table(("corpus", "names", "F1", "PER", "LOC", "ORG"), score_rows(about["scores"]))
     if "cross_validated" in about:
         yield from cross_validation(about["cross_validated"])
     by_label = {label: f1 for label, f1 in about["f1"].items() if label in about["labels"]}
     if by_label:
+        intervals = about["scores"]["worldwide dev, seven labels"]["label_intervals"]
         yield f"\nF1 by label on {CORPUS_TITLES['worldwide']}, dev, with its own labels:\n"
-        yield from table(("label", "F1"), ((label, f"{f1:.1f}") for label, f1 in descending(by_label)))
-    f1 = by_label | {name: each["f1"] for name, each in about["scores"].items()}
-    yield from weaknesses(f1, {name: each["labels"] for name, each in about["scores"].items()})
+        rows = ((label, with_interval(f1, intervals[label])) for label, f1 in descending(by_label))
+        yield from table(("label", "F1"), rows)
+    scores = {**about["scores"], **about.get("cross_validated", {})}
+    f1 = by_label | {name: each["f1"] for name, each in scores.items()}
+    yield from weaknesses(f1, {name: each["labels"] for name, each in scores.items()})
 
 
 def score_rows(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """Yield corpus, number of names, F1 with its interval, and F1 of each label."""
+    """Yield corpus, number of names, F1 and F1 of each label, with intervals."""
     for name, each in sorted(scores.items(), key=lambda item: -item[1]["f1"]):
-        low, high = each["interval"]
-        labels = [f"{each['labels'][label]:.1f}" for label in ("PER", "LOC", "ORG")]
-        yield corpus_title(name), f"{each['names']:,}", f"{each['f1']:.1f} ({low:.1f} to {high:.1f})", *labels
+        labels = [with_interval(each["labels"][x], each["label_intervals"][x]) for x in ("PER", "LOC", "ORG")]
+        yield corpus_title(name), f"{each['names']:,}", with_interval(each["f1"], each["interval"]), *labels
+
+
+def with_interval(f1: float, interval: tuple[float, float]) -> str:
+    """Return an F1 and its 95 % interval as text."""
+    return f"{f1:.1f} ({interval[0]:.1f} to {interval[1]:.1f})"
 
 
 def cross_validation(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield the table of corpora that are used for training, each half tagged by a model trained without it."""
     yield (
         "\nThe next corpora are training data of the model. Their scores are cross-validated: each half of the"
-        " documents\nis tagged by a chain that was trained without this half, with the links and the calibration of"
-        " the model.\n"
+        " documents\nis tagged by a chain and a network that were trained without this half, with the links of the"
+        " model.\n"
     )
-    yield from table(("corpus", "names", "F1 (95 % interval)", "PER", "LOC", "ORG"), score_rows(scores))
+    yield from table(("corpus", "names", "F1", "PER", "LOC", "ORG"), score_rows(scores))
 
 
 def weaknesses(f1: Mapping[str, float], by_label: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

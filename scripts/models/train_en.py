@@ -22,7 +22,7 @@ both models and the documents of both halves, so that ``compare_spacy.py`` can t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -43,7 +43,7 @@ from herdner.corpora.registry import info
 from herdner.crf.link_rules import Company
 from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.crf.weights import ChainWeights
-from herdner.evaluation.scores import evaluate
+from herdner.evaluation.scores import DocumentSpans, bootstrap_interval, evaluate, pair_documents
 from herdner.ner.features import default_plan
 from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, english_names, read_vector_classes, word_classes
 from herdner.ner.model import TaggerModel
@@ -189,15 +189,24 @@ def measured_documents(data: Path, tokenizer: Tokenizer) -> Iterator[tuple[str, 
 
 
 def score_summary(gold: Sequence[Document], predicted: Sequence[Document]) -> dict[str, Any]:
-    """Return the micro F1 in per cent, its 95 % interval over documents, the number of names, and F1 by label."""
-    scores = evaluate(gold, predicted, rng=np.random.default_rng(0))
-    interval = scores.interval
+    """Return the micro F1 and the F1 by label in per cent, with 95 % intervals over documents, and the number of names.
+
+    Intervals are None if there are fewer than two documents and sentences.
+    """
+    scores, pairs = evaluate(gold, predicted), list(pair_documents(gold, predicted))
+
+    def interval(labels: Collection[str]) -> list[float] | None:
+        spans = ([[s for s in each if s.label in labels] for each in (pair.gold, pair.predicted)] for pair in pairs)
+        own = [DocumentSpans(*each, pair.sentence_offsets) for each, pair in zip(spans, pairs, strict=True)]
+        found = bootstrap_interval(own, np.random.default_rng(0))
+        return found and [round(100 * found.low, 1), round(100 * found.high, 1)]
+
+    labels = [row.label for row in scores.per_label]
     return {
-        "f1": round(100 * scores.micro.f1, 2),
-        "interval": [round(100 * interval.low, 1), round(100 * interval.high, 1)] if interval else None,
-        "names": scores.micro.support,
+        "f1": round(100 * scores.micro.f1, 2), "interval": interval(labels), "names": scores.micro.support,
         "labels": {row.label: round(100 * row.f1, 2) for row in scores.per_label},
-    }
+        "label_intervals": {label: interval([label]) for label in labels},
+    }  # fmt: skip
 
 
 def recase(documents: Iterable[Document], change: Callable[[str], str]) -> list[Document]:

@@ -49,6 +49,9 @@ def test_its_classes_size_and_card(tagger):
     for each in (*measured.values(), *cross_validated.values()):
         low, high = each["interval"]
         assert low < each["f1"] < high
+        for label, f1 in each["labels"].items():
+            low, high = each["label_intervals"][label]
+            assert low < f1 < high
 
 
 def test_the_example_of_the_package(tagger):
