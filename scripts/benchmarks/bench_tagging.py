@@ -10,6 +10,7 @@
 3. Tokens and text by two threads against one, in separate, longer runs.
 4. One text of 36 tokens at a time by `Tagger.tag`, and 1,000 such texts by `Tagger.pipe`.
 5. The share of name ids in the time of `Tagger.pipe`, on the documents and on lists of invented names.
+6. Raw text to entities with the neural network of the model and without it, in microseconds for each token.
 
 One core except for threads, best of several interleaved runs. Except for threads, processor time counts, which reduces
 the influence of other programs.
@@ -167,8 +168,17 @@ def main(
             rows.append(Row("ids", f"name ids, {what}", value=share, unit="% of pipe", target=10, wanted="at most"))
         return rows
 
+    def network() -> list[Row]:
+        plain = Tagger.from_model(replace(tagger.model_, network=None))
+        runs = {"with network": lambda: list(tagger.pipe(texts)), "without network": lambda: list(plain.pipe(texts))}
+        best = best_times(runs, 2 * repeats, time.process_time)
+        return [
+            Row("network", f"text, {name}", value=1e6 * seconds / n_tokens, unit="µs", target=5, wanted="at most")
+            for name, seconds in best.items()
+        ]
+
     size = f"; {Path(corpus).name}: {len(gold)} documents, {n_tokens} tokens, and ns for each"
-    groups = {"speed": speeds, "threads": threads, "short": short_texts, "ids": name_ids}
+    groups = {"speed": speeds, "threads": threads, "short": short_texts, "ids": name_ids, "network": network}
     report(groups, False, as_json, size)
 
 
