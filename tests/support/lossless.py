@@ -173,6 +173,10 @@ def change(before: Document, after: Document, format: str, told: Collection[Part
     return None
 
 
+def without_nulls(value: Any) -> Any:
+    return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else value
+
+
 def replace_surrogates(value: Any) -> Any:
     return json.loads(SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
@@ -215,6 +219,8 @@ def carried(document: Document, part: str, format: str) -> Any:
         return document.partial
     if part in ("fields", "strings"):
         values = {name: value for name, value in document.fields.items() if name != "id" and value not in (None, "")}
+        if format == "parquet":  # objects in a column get the keys of each other, with nulls
+            values = {name: without_nulls(value) for name, value in values.items()}
         if format == "prodigy" and isinstance(meta := values.get("meta"), dict):
             values["meta"] = {name: value for name, value in meta.items() if name != "id"}  # the id of the document
         if part == "strings":

@@ -79,7 +79,7 @@ class BackendChoice(RequestModel):
         set_options = {name for name, value in self.options if value is not None}
         return tagging_seconds(
             n_characters, self.backend, self.options.n_sweeps, getattr(default, "n_sweeps", None),
-            has_options=bool(set_options - {"n_sweeps", "damping", "tolerance"}),
+            has_options=bool(set_options - {"n_sweeps"}),
         )  # fmt: skip
 
 

@@ -45,6 +45,8 @@ def test_costs_grow_with_characters_sweeps_backends_and_options() -> None:
     assert request(text, "rdhg").cost > 10 * request(text[:900], "rdhg").cost
     assert request(text, "gibbs", n_sweeps=10_000).cost > 5 * request(text, "gibbs").cost
     assert request(text, "gibbs", scan="random").cost > 2 * request(text, "gibbs").cost
+    for name in ("damping", "tolerance"):  # small values lead to the largest number of sweeps
+        assert request(text, "belief-propagation", **{name: 1e-9}).cost > 3 * request(text, "belief-propagation").cost
     assert request(text, "unknown").cost > request(text, "rdhg").cost
     two = TagRequest.model_validate({"text": text, "backends": ["gibbs", "rdhg"]})
     assert two.cost == pytest.approx(request(text, "gibbs").cost + request(text, "rdhg").cost)
