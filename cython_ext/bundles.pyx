@@ -84,8 +84,9 @@ cdef class Bundler:
 
     def __cinit__(self, const int32_t[::1] uses, const int64_t[::1] starts, const double[::1] values,
                   int32_t n_features):
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, room = uses.shape[0] // FEWEST + 1  # each bundle takes the place of FEWEST uses
         require_offsets(starts, uses.shape[0], "starts")
+        require(n_features + <int64_t> room < <int64_t> 1 << 31, "there are too many features")
         require(values is None or values.shape[0] == uses.shape[0], "each use needs a value")
         self.uses, self.ends = np.array(uses), np.array(starts[:starts.shape[0] - 1])  # checked after they are copied
         for i in range(uses.shape[0]):
@@ -95,7 +96,6 @@ cdef class Bundler:
         self.n_features, self.n_bundles = n_features, 0
         for i in range(uses.shape[0]):
             self.totals[self.uses[i]] += 1
-        room = uses.shape[0] // FEWEST + 1
         self.last, self.before = np.empty(room, np.int32), np.empty(room, np.int32)
         self.divide(starts)
 

@@ -100,7 +100,7 @@ def initialise_fractions(uint64_t key, uint32_t[::1] fractions not None, starts,
     cdef Py_ssize_t i
     require(0 <= n_keys <= fractions.shape[0] and 0 <= n_variables <= 1 << 40, "fractions need a place for each key")
     if first is None:
-        require(n_keys * n_variables <= fractions.shape[0], "fractions need a place for each key")
+        require(not n_keys or n_variables <= fractions.shape[0] // n_keys, "fractions need a place for each key")
     else:
         require(first.shape[0] == n_variables + 1, "starts need an entry for each variable")
         for i in range(n_variables):

@@ -49,7 +49,7 @@ def measure(const double[::1] point not None, const double[::1] trial not None, 
     check_blocks(d, first, last, sums.shape[0])
     require(trial.shape[0] == d == gradient.shape[0] and trial_gradient.shape[0] == d == l1.shape[0]
             and slope.shape[0] == d == rows.shape[1], "the vectors must have equal lengths")
-    require(sums.shape[1] == 2 + 3 * used.shape[0] and 0 <= slot and 2 * slot + 1 < rows.shape[0],
+    require(sums.shape[1] == 2 + 3 * used.shape[0] and 0 <= slot < rows.shape[0] // 2,
             "there must be a place for each difference and each sum")
     with nogil, cython.boundscheck(False), cython.wraparound(False):
         for b in range(first, last):

@@ -58,7 +58,7 @@ def walk_recorded(InfluenceMatrix influence not None, const int32_t[::1] order, 
             curve[t + 1] = now
 
 
-cdef double weighted(const int32_t[::1] support, const double[::1] d, const double[::1] b) noexcept nogil:
+cdef double weighted(const int32_t[::1] support, const double[::1] d, const double[::1] b) except? -1 nogil:
     """Return d^T b over the support of d."""
     cdef int64_t k
     cdef double total = 0.0

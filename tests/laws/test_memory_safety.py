@@ -504,6 +504,35 @@ with suppress(ValueError):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
 """,
+    "numbers whose products overflow": """
+from herdner._ext import bundles, gibbs, quasi_newton
+d, rows = 3000, np.zeros((4, 3000), np.float32)
+vectors, sums = [np.ones(d) for _ in range(6)], np.zeros((3, 8))
+try_all(lambda slot: quasi_newton.measure(*vectors[:5], rows, slot, np.array([0, 1], np.int32), vectors[5], sums, 0, 3),
+        2**30, 2**30 + 1, 2**31 - 1, 2)
+assert not rows.any() and not sums.any()
+quasi_newton.measure(*vectors[:5], rows, 1, np.array([0, 1], np.int32), vectors[5], sums, 0, 3)
+assert sums.any()
+try_all(lambda n: gibbs.initialise_fractions(1, np.zeros(2**24, np.uint32), None, 2**24, n), 2, 2**40)
+uses, starts = np.array([0, 1] * 64, np.int32), np.arange(0, 129, 2)
+try:
+    bundles.bundle(uses, starts, None, 0, 2**31 - 1)
+except ValueError as error:
+    assert str(error) == "there are too many features"
+else:
+    raise AssertionError("the indices of bundles must fit into 32 bits")
+""",
+    "indices of variables that do not exist": """
+from herdner._ext import influence, variation
+matrix = influence.InfluenceMatrix(np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2))
+for support in ([0, 5], [-1]):
+    try:
+        variation.walk_recorded(matrix, np.zeros(3, np.int32), np.ones(2), np.ones(2), np.array(support, np.int32), np.zeros(4))
+    except IndexError:
+        pass
+    else:
+        raise AssertionError("the support must be variables of the matrix")
+""",
     "lists that finalisers change": """
 from herdner._ext.links import company_links
 from herdner._ext.spellings import spell_tokens
