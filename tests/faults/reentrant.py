@@ -1,11 +1,24 @@
-"""Objects that change the lists of a call while the call converts them, as code of a user or another thread may."""
+"""Objects that change the lists of a call while the call converts them, and arrays that report a wrong length."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 GROWTH = 100  # items that a list may get
+
+
+class Liar(np.ndarray[Any, Any]):
+    """Array that reports a wrong length and shape."""
+
+    def __len__(self) -> int:
+        return 10**6
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]
+        return (10**6, *super().shape[1:])
 
 
 class Meddler:
@@ -31,8 +44,6 @@ class Meddler:
         return self._meddled()(*arguments, **options)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        import numpy as np
-
         return np.array(self._meddled(), dtype)
 
     def __index__(self) -> int:

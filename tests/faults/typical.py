@@ -120,10 +120,13 @@ def compile_directly() -> None:
     from networks import random_network
 
     from herdner._ext import (
+        bundles,
         conditionals,
         feature_tables,
+        gibbs,
         hashing,
         herding,
+        identity,
         influence,
         likelihood,
         links,
@@ -134,6 +137,7 @@ def compile_directly() -> None:
     from herdner._ext.descent import choose_dense
     from herdner.crf.chain_data import ChainData
     from herdner.crf.likelihood import ChainLikelihood
+    from herdner.ner.identity.forms import parse_form
 
     rng = np.random.default_rng(0)
     keys = hashing.hash_strings(["Ada", "met", "Babbage"])
@@ -169,6 +173,12 @@ def compile_directly() -> None:
     memory.sealed([np.arange(3.0)])
     memory.is_sealed(np.arange(3.0))
     strings.Strings().add("Ada", ("Ada",))
+    bundles.bundle(
+        np.array([0, 1, 5, 0, 1, 6] * 3, np.int32), np.arange(0, 19, 3), np.ones(18), np.int32(2), np.int32(7)
+    )  # fmt: skip
+    forms = [parse_form(text, "PER") for text in ("Ada Lovelace", "Lovelace")]
+    identity.match(*forms)
+    gibbs.uniform_block(1, 2)
     import herdner
 
     for graph in graphs(herdner):

@@ -15,7 +15,7 @@ from threading import Event, Thread
 from typing import Any
 
 import numpy as np
-from faults.reentrant import Meddler
+from faults.reentrant import Liar, Meddler
 
 from fuzz.calls import Changing, Longer, Odd
 from fuzz.files import VALUES
@@ -29,17 +29,6 @@ TYPES = ["i1", "u1", "i2", "u2", "i4", ">i4", "i8", ">i8", "u8", "f2", "f4", "f8
 LAYOUTS = ["strides", "reversed", "fortran", "unaligned", "memory map", "read-only", "huge"]
 KINDS = ["liar", "two-faced", "masked", "list", "shorter", "longer", "empty", "axis", "no axis", "zeros"]
 COUNTS = ("n_", "max_", "iterations", "size", "most", "num", "at_most")  # a large number of these takes long
-
-
-class Liar(np.ndarray[Any, Any]):
-    """Array that reports a wrong length and shape."""
-
-    def __len__(self) -> int:
-        return 10**6
-
-    @property
-    def shape(self) -> Any:  # type: ignore[override]
-        return (10**6, *super().shape[1:])
 
 
 class TwoFaced:

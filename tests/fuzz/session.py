@@ -44,6 +44,7 @@ def use() -> None:
         sampling,
         coloured_scans,
         long_chains,
+        elimination,
         studies,
         graph_files,
         names,
@@ -156,6 +157,8 @@ def estimators() -> None:
         made = herdner.CRF(algorithm, max_iterations=2, random_state=0).fit(sequences, labels)
         made.predict_marginals(sequences)
         made.score(sequences, labels)
+    sparse = herdner.CRF(c1=0.1, max_iterations=2).fit(sequences, labels)
+    sparse.tagger_.tag(sequences[0])
     words = [text.split() for text in (TEXT, files.TEXT) * 4]
     tags = [["B" if word[0].isupper() else "O" for word in text] for text in words]
     herdner.CRF(links="same-word", max_iterations=2).fit(words, tags).predict(words)
@@ -239,6 +242,14 @@ def long_chains() -> None:
         arrays = rng.normal(size=(n, n_states)), rng.normal(size=(n_states, n_states)), np.arange(0, n + 1, length)
         linear_chain.viterbi(*arrays)
         linear_chain.forward_backward(*arrays, transition_counts=True, edges=True)
+
+
+def elimination() -> None:
+    """Compute exact best states and samples, with a bucket that is large enough for several threads."""
+    rng = np.random.default_rng(0)
+    weights = np.triu(rng.normal(size=(22, 22)), 1)
+    for graph in (herdner.ising(0.4, rng.normal(size=(3, 4))), herdner.boltzmann(weights + weights.T, np.zeros(22))):
+        herdner.make_backend("exact", n_best=3, n_samples=3).infer(graph, 0)
 
 
 def studies() -> None:
