@@ -215,8 +215,8 @@ def test_the_result_depends_on_the_seed_alone(monkeypatch):
 
 def test_an_interrupted_run_keeps_what_it_has(monkeypatch):
     graph = skip_chain(2000, 9, [[0, 1000]], 1)
-    pieces, came, advance = [], [], gibbs_run.Run.advance
-    monkeypatch.setattr(gibbs_run.Run, "advance", lambda *run: advance(*run) or pieces.append(run))
+    pieces, came, end_piece = [], [], gibbs_run.Run.end_piece
+    monkeypatch.setattr(gibbs_run.Run, "end_piece", lambda *run: end_piece(*run) or pieces.append(run))
 
     def interrupt():
         wait_until(lambda: len(pieces) >= 12)  # which grow, and are as long as they get

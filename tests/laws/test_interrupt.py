@@ -34,13 +34,13 @@ from herdner.graph.scan import checkerboard_scan
 graph = ising(0.3, np.random.default_rng(0).normal(size=(20, 20)))
 record = Record(trace=True, every=100, rao_blackwell=True, table_counts=True)
 plan = {plan}
-advance, pieces = Run.advance, Counter()
-def counted_advance(run, *rest):
-    advance(run, *rest)
+end_piece, pieces = Run.end_piece, Counter()
+def counted_end(run, *rest, **options):
+    end_piece(run, *rest, **options)
     pieces[run] += 1
     if pieces[run] == 12 and sum(n >= 12 for n in pieces.values()) == plan.n_chains:
         print("begun", flush=True)  # and the pieces, which grow, are as long as they get
-Run.advance = counted_advance
+Run.end_piece = counted_end
 # When the signal comes the system writes a byte here, whatever Python is doing.
 arrival, wakeup = os.pipe()
 os.set_blocking(wakeup, False)
@@ -121,7 +121,7 @@ def test_an_interrupt_that_comes_at_once_gives_the_start(monkeypatch):
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gibbs_run.Run, "advance", stopped)
+    monkeypatch.setattr(gibbs_run.Run, "begin_piece", stopped)
     for n_chains in (1, 3):
         with pytest.raises(Interrupted) as caught:
             Gibbs(10, n_chains=n_chains, record=RECORD).infer(ising(0.3, FIELD), 1)

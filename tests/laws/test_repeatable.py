@@ -165,10 +165,8 @@ def test_pieces_change_nothing(monkeypatch, family, plan):
     """Pieces, between which Ctrl-C is checked, have one update or any number of updates here."""
     graph = FAMILIES[family]
     whole = plan.infer(graph, 1)
-    pieces, advance = [], gibbs_run.Run.advance
-    monkeypatch.setattr(
-        gibbs_run.Run, "advance", lambda run, *rest: (pieces.append(run.n_updates), advance(run, *rest))
-    )
+    pieces, begin = [], gibbs_run.Run.begin_piece
+    monkeypatch.setattr(gibbs_run.Run, "begin_piece", lambda run: pieces.append(run.n_updates) or begin(run))
     for seconds in (0.0, 2e-5):
         monkeypatch.setattr(gibbs_run, "_PIECE_SECONDS", seconds)
         assert_same(whole, plan.infer(graph, 1))

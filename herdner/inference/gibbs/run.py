@@ -82,9 +82,9 @@ class Gibbs(Plan):
         try:
             if setup.plan.threads > 1:
                 _on_threads(runs, setup.plan.threads)
-            while not all(run.is_finished for run in runs):
-                for run in runs:  # in turn, so that an interruption leaves all runs at about the same sweep
-                    run.advance()
+            while unfinished := [run for run in runs if not run.is_finished]:
+                for run in unfinished:  # in turn, so that an interruption leaves all runs at about the same sweep
+                    run.end_piece(*run.engine.advance(*run.begin_piece()))
         except KeyboardInterrupt:
             raise Interrupted(_result(setup, runs, began)) from None
         return _result(setup, runs, began)
@@ -172,9 +172,12 @@ def _on_threads(runs: list[Run], n_threads: int) -> None:
     stop, n_workers = threading.Event(), min(n_threads, len(runs)) if len(runs) > 1 else 1
 
     def take_turns(mine: list[Run], pool: ThreadPoolExecutor | None) -> None:
-        while not stop.is_set() and not all(run.is_finished for run in mine):
-            for run in mine:
-                run.advance(pool)
+        while not stop.is_set() and (unfinished := [run for run in mine if not run.is_finished]):
+            for run in unfinished:
+                if pool is None:
+                    run.end_piece(*run.engine.advance(*run.begin_piece()))
+                else:
+                    run.advance_on(pool)
 
     # Only the main thread receives Ctrl-C, so it waits and does no work.
     with ThreadPoolExecutor(n_threads) as pool, ThreadPoolExecutor(n_workers) as workers:
@@ -282,6 +285,7 @@ class Run:
         table_counts: Counts of the cells of each group's tables, if recorded.
         engine: The compiled loop.
         piece: Number of updates of the next piece.
+        piece_began: Clock time at which the current piece began, in seconds.
     """
 
     def __init__(
@@ -307,7 +311,7 @@ class Run:
         self.engine = loops.Engine(factors, self.table_counts)
         self.engine.begin(setup, self.arrays, instructions)
         self.arrays = replace(self.arrays, state=state[:0].copy(), next_state=None)  # the engine has copies
-        self.piece = min(2**16, setup.n_steps)
+        self.piece, self.piece_began = min(2**16, setup.n_steps), 0.0
 
     @property
     def n_updates(self) -> int:
@@ -319,30 +323,44 @@ class Run:
         """True after the last sweep of the run."""
         return self.n_updates == self.setup.n_steps * self.setup.plan.n_sweeps
 
-    def advance(self, pool: ThreadPoolExecutor | None = None) -> None:
-        """Make some more updates of the run, and return soon, so that the caller can respond to Ctrl-C.
+    def begin_piece(self) -> tuple[int, int]:
+        """Prepare the next piece of the run, which is short, so that the caller can soon respond to Ctrl-C.
 
-        Args:
-            pool: Threads that share each sweep, or None.
+        Returns:
+            The first update of the piece, and the update after the piece, for `loops.Engine.advance`.
         """
-        n_steps, start = self.setup.n_steps, self.n_updates
-        piece = self.piece if pool is None else max(self.piece // n_steps, 1) * n_steps
-        end = min(start + piece, n_steps * self.setup.plan.n_sweeps)
-        if end == start:
-            return
-        began = perf_counter()
+        start = self.n_updates
+        end = min(start + self.piece, self.setup.n_steps * self.setup.plan.n_sweeps)
         if self.driver is not None:
             self.engine.set_uniforms(self.driver(start, end), start)
-        if pool is None:
-            self.check(*self.engine.advance(start, end))
-        else:
-            sweeps = start // n_steps, end // n_steps
-            shares = [pool.submit(self.engine.advance_parallel, me, *sweeps) for me in range(self.setup.n_threads)]
-            for fault in [share.result() for share in shares]:
-                self.check(*fault)
-        seconds = max(perf_counter() - began, 1e-6)
-        aim = _PIECE_SECONDS if pool is None else _SHARED_PIECE_SECONDS
-        self.piece = max(1, int(piece * min(4.0, aim / seconds)))
+        self.piece_began = perf_counter()
+        return start, end
+
+    def end_piece(self, fault: int, variable: int, is_shared: bool = False) -> None:
+        """Check the result of a piece, and choose the length of the next piece.
+
+        Args:
+            fault: Code of the fault; 0 is success.
+            variable: Index of the variable at which the fault occurred.
+            is_shared: Threads share the sweeps of the run.
+        """
+        self.check(fault, variable)
+        aim = _SHARED_PIECE_SECONDS if is_shared else _PIECE_SECONDS
+        elapsed = max(perf_counter() - self.piece_began, 1e-6)
+        self.piece = max(1, int(self.piece * min(4.0, aim / elapsed)))
+
+    def advance_on(self, pool: ThreadPoolExecutor) -> None:
+        """Make the next updates of the run, a number of whole sweeps, on threads that share each sweep.
+
+        Args:
+            pool: The threads.
+        """
+        n_steps = self.setup.n_steps
+        self.piece = max(self.piece // n_steps, 1) * n_steps
+        first, last = (update // n_steps for update in self.begin_piece())
+        shares = [pool.submit(self.engine.advance_parallel, me, first, last) for me in range(self.setup.n_threads)]
+        results = [share.result() for share in shares]
+        self.end_piece(*next((each for each in results if each[0]), results[0]), is_shared=True)
 
     def release(self) -> None:
         """Free the herding weights and the cached exponentials, so that enough memory is left for the averages."""
