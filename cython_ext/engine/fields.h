@@ -164,6 +164,18 @@ typedef struct { COUNTING_FIELDS(DECLARE) } counting_tables;
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a pointer is the lower half of a 64-bit word");
 #endif
 _Static_assert(sizeof(void *) <= 8 && sizeof(double) == 8, "the fields of a struct fit into 64-bit words");
+#define WORDS(KIND, TYPE, NAME) + WORDS_##KIND
+enum { WORDS_WHOLE = 1, WORDS_REAL = 1, WORDS_ENUM = 1, WORDS_ARRAY = 2, WORDS_BUFFER = 2, WORDS_PRIVATE = 2, WORDS_STRIDED = 3 };
+#define ASSERT_SIZE(STRUCT, FIELDS) _Static_assert(sizeof(STRUCT) == 8 * (0 FIELDS(WORDS)), "no padding but after pointers")
+ASSERT_SIZE(plan_fields, PLAN_FIELDS);
+ASSERT_SIZE(record_fields, RECORD_FIELDS);
+ASSERT_SIZE(setup_fields, SETUP_FIELDS);
+ASSERT_SIZE(weights_fields, WEIGHTS_FIELDS);
+ASSERT_SIZE(grid_fields, GRID_FIELDS);
+ASSERT_SIZE(blocks_fields, BLOCKS_FIELDS);
+ASSERT_SIZE(arrays_fields, ARRAYS_FIELDS);
+ASSERT_SIZE(factor_group, GROUP_FIELDS);
+ASSERT_SIZE(counting_tables, COUNTING_FIELDS);
 _Static_assert(offsetof(factor_group, n_scale) == offsetof(factor_group, scale) + 8 &&
                    offsetof(factor_group, scale_stride) == offsetof(factor_group, scale) + 16,
                "the length and the stride of an array follow its pointer");

@@ -21,6 +21,7 @@ static void step_general(const sampler *s, worker *w, const int32_t *order, int6
 #define LOOPS_OF(instructions) JOINED(loops_, instructions)
 #define EACH_DRAW(NAME) {NAME##random, NAME##blanket, NAME##sum, NAME##bins, NAME##general}
 _Static_assert(N_DRAWS == 5, "EACH_DRAW lists every draw, in the order of DRAWS");
+_Static_assert(N_LOOPS == 4, "each loop has a row of steps");
 
 const loop_set LOOPS_OF(INSTRUCTIONS) = {
     .instructions = TEXT_OF(INSTRUCTIONS),

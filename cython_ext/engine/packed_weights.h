@@ -61,6 +61,7 @@ typedef struct {
 } key_row;
 
 _Static_assert(sizeof(packed_row) == CACHE_LINE && sizeof(row_line) == CACHE_LINE, "one cache line each");
+_Static_assert(sizeof(packed_site) == 24 && sizeof(key_row) == 16, "arrays of these have no padding");
 _Static_assert(MAX_PACKED_STATES % 4 == 0, "vectors hold four states");
 
 typedef struct {

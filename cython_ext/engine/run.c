@@ -8,6 +8,9 @@ __declspec(dllimport) int __stdcall SwitchToThread(void); /* windows.h would def
 #include <sched.h>
 #endif
 
+_Static_assert(N_FORMS == 2, "a form that is not CIRCULAR is THRESHOLD");
+_Static_assert(N_SCANS == 5, "only SCAN_RANDOM draws an order; the order of another scan is an array, or NULL");
+
 /* Annealing in equal steps computes exact exponentials after so many sweeps. */
 enum { EXACT_SWEEPS = 32 };
 

@@ -88,6 +88,7 @@ static inline double next_uniform(double u) {
     return as_uniform(mix64(bits + GOLDEN));
 }
 
+_Static_assert(N_SHARINGS == 5, "key_of lists every sharing except those by bins, whose keys depend on probabilities");
 static inline uint64_t key_of(const sampler *s, int64_t i) {
     switch (s->w.sharing) {
         case SHARE_COMPLETE: return complete_key(s, i);
