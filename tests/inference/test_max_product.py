@@ -97,10 +97,10 @@ def test_ties_follow_the_rule_of_viterbi(graph):
 
 
 @examples(300)
-@given(any_graphs(forbidden=(0.0, 0.1, 0.4)), st.sampled_from([1.0, 0.5]))
-def test_any_graph_gives_an_allowed_state_or_an_error(graph, damping):
+@given(any_graphs(forbidden=(0.0, 0.1, 0.4)), st.sampled_from([1.0, 0.5]), st.sampled_from(["sweeps", "residual"]))
+def test_any_graph_gives_an_allowed_state_or_an_error(graph, damping, schedule):
     oracle = Oracle.of_graph(graph)
-    backend = make_backend("max-product", damping=damping, n_sweeps=20)
+    backend = make_backend("max-product", damping=damping, n_sweeps=20, schedule=schedule)
     if oracle.impossible:
         with pytest.raises((ImpossibleGraph, UnsupportedGraph)) as caught:
             backend.infer(graph)
@@ -196,8 +196,24 @@ def test_bad_graphs():
         ({"damping": 0.0}, "damping must be above 0 and at most 1"),
         ({"n_sweeps": 0}, "n_sweeps must be a whole number of at least 1, not 0"),
         ({"tolerance": -0.1}, "tolerance must be a number of at least 0"),
+        ({"schedule": "flooding"}, "schedule must be one of 'sweeps', 'residual', not 'flooding'"),
     ],
 )
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         make_backend("max-product", **options)
+
+
+@examples(100)
+@given(trees(forbidden=(0.0,)))
+def test_the_residual_schedule_is_exact_on_trees(graph):
+    assert check_exact(graph, schedule="residual", tolerance=0.0).converged
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_the_residual_schedule_converges_where_sweeps_do_not(seed):
+    values = np.random.default_rng(seed).normal(size=(3, 12, 12))
+    graph = ising([values[0, 1:], values[1, :, 1:]], values[2])
+    options = {"n_sweeps": 500, "damping": 0.5}
+    results = [make_backend("max-product", schedule=name, **options).infer(graph) for name in ("sweeps", "residual")]
+    assert [result.converged for result in results] == [False, True]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,13 @@ from herdner.base.seeds import Seed
 from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.edges import merge_parallel_factors
 from herdner.graph.factors import TableFactors
-from herdner.graph.tables import Graph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
+from herdner.inference.backends.icm import ICM
 from herdner.inference.backends.sweeps import check_message_memory, check_options
-from herdner.inference.gibbs.start import repair
+from herdner.inference.elimination_order import reduce_tables
+from herdner.inference.factor_messages import FactorLayout, MessagePassing
+from herdner.inference.gibbs.start import probable_state, repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -41,21 +44,30 @@ class MaxProduct:
     `Viterbi`. The result is the best among this state and the states of largest belief after each sweep; if -inf
     entries forbid all of them, it is repaired.
 
+    The schedule "residual" is that of `BeliefPropagation`: it sends the message that makes the largest change first, on
+    the graph without impossible states. With damping, it often converges where sweeps do not. Each variable then takes
+    its state of largest belief, and `ICM` starts at this joint state, which resolves ties.
+
     Attributes:
         damping: Weight of a new message: message <- (1 - damping) message + damping * new message; 1 is undamped.
-        n_sweeps: Largest number of sweeps.
+        n_sweeps: Largest number of sweeps. The residual schedule computes at most as many messages as this number of
+            sweeps.
         tolerance: Largest change of a message that counts as convergence.
+        schedule: Order of the messages.
     """
 
     damping: float = 1.0
     n_sweeps: int = 100
     tolerance: float = 1e-6
+    schedule: Literal["sweeps", "residual"] = "sweeps"
 
     capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"trace"}))
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for options out of range."""
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
+        if self.schedule not in ("sweeps", "residual"):
+            raise ValueError(f"schedule must be 'sweeps' or 'residual', got {self.schedule!r}")
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -70,7 +82,8 @@ class MaxProduct:
 
         Returns:
             The state, its log-potential, whether the messages have converged, and as trace [1, number of sweeps] the
-            log-potential of the most probable states of all variables after each sweep.
+            log-potential of the most probable states of all variables after each sweep; with the residual schedule, the
+            log-potential of the result.
 
         Raises:
             UnsupportedRecord: ``record`` asks for more than a trace.
@@ -81,6 +94,8 @@ class MaxProduct:
         began = perf_counter()
         self.capabilities.require(record, "max-product")
         compiled = compile_tables(graph)
+        if self.schedule == "residual":
+            return self._pass_residuals(compiled, began)
         constant = constant_term(compiled.factors)
         check_message_memory(compiled, "max-product", 2, 2)
         unary = unary_table(compiled.sizes, compiled.factors)
@@ -115,6 +130,31 @@ class MaxProduct:
             trace=np.array([trace]),
             converged=converged,
             n_updates=n * len(trace),
+            seconds=perf_counter() - began,
+        )
+        if interrupted:
+            raise Interrupted(result)
+        return result
+
+    def _pass_residuals(self, compiled: TableGraph, began: float) -> Result:
+        """Run max-product with the residual schedule, and return the result."""
+        reduced = reduce_tables(compiled)
+        layout = FactorLayout.of(reduced)
+        run = MessagePassing(layout, self.n_sweeps, self.tolerance, self.damping, "residual", maximise=True)
+        interrupted = False
+        try:
+            run.run()
+        except KeyboardInterrupt:
+            interrupted = True
+        beliefs = reduced.original_marginals(run.loop.marginals, compiled.sizes)
+        state = probable_state(compiled, beliefs, "max-product")
+        best = ICM().infer(compiled, start=state)
+        result = Result(
+            state=best.state,
+            log_potential=best.log_potential,
+            trace=np.array([[best.log_potential]]),
+            converged=run.converged,
+            n_updates=run.n_messages,
             seconds=perf_counter() - began,
         )
         if interrupted:
