@@ -37,10 +37,13 @@ def small_graph(seed: int) -> FactorGraph:
     return FactorGraph(sizes, groups)
 
 
-@pytest.mark.parametrize("width", [0, 2])
-def test_intervals_contain_log_z(width):
+@pytest.mark.parametrize(
+    ("width", "n_runs", "least"),
+    [(0, 20, 17), (2, 20, 17), pytest.param(0, 100, 95, marks=pytest.mark.slow)],  # 95 % are expected
+)
+def test_intervals_contain_log_z(width, n_runs, least):
     contained, widths = 0, []
-    for seed in range(20):
+    for seed in range(n_runs):
         graph = small_graph(seed)
         backend = make_backend("annealed-importance", n_particles=20, n_temperatures=30, width=width)
         result = backend.infer(graph, seed)
@@ -49,7 +52,7 @@ def test_intervals_contain_log_z(width):
         assert low <= result.log_z <= high
         contained += low <= make_backend("exact").infer(graph).log_z <= high
         widths.append(high - low)
-    assert contained >= 17  # 19 of 20 are expected
+    assert contained >= least
     assert np.mean(widths) < 2
 
 

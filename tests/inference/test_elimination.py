@@ -25,10 +25,10 @@ from herdner.inference.elimination_order import (
 from herdner.inference.record import Record
 
 
-def random_graph(rng: np.random.Generator) -> FactorGraph:
-    """Up to 7 variables of 1 to 4 states, groups of tied and scaled factors of 0 to 4 variables, some entries -inf."""
-    n = int(rng.integers(1, 8))
-    sizes = rng.integers(1, 5, n).astype(np.int32)
+def random_graph(rng: np.random.Generator, most_variables: int = 7, most_states: int = 4) -> FactorGraph:
+    """Variables of few states, groups of tied and scaled factors of 0 to 4 variables, and some entries of -inf."""
+    n = int(rng.integers(1, most_variables + 1))
+    sizes = rng.integers(1, most_states + 1, n).astype(np.int32)
     groups = []
     for _ in range(rng.integers(0, 7)):
         arity = int(rng.integers(0, min(n, 4) + 1))
@@ -48,6 +48,34 @@ def random_graph(rng: np.random.Generator) -> FactorGraph:
 def all_states(graph: FactorGraph) -> np.ndarray:
     sizes = graph.domains.sizes.tolist()
     return np.array(list(itertools.product(*map(range, sizes))), np.int32).reshape(-1, len(sizes))
+
+
+@pytest.mark.slow
+def test_graphs_with_evidence_agree_with_the_enumeration() -> None:
+    n_possible = 0
+    for seed in range(2000):
+        rng = np.random.default_rng(seed)
+        graph = random_graph(rng, 5, 5)
+        sizes = graph.domains.sizes
+        observed = np.flatnonzero(rng.random(len(sizes)) < 0.3).tolist()
+        evidence = {v: int(rng.integers(sizes[v])) for v in observed}
+        states = all_states(graph)
+        states = states[(states[:, observed] == list(evidence.values())).all(axis=1)]
+        values = graph.log_potential(states)
+        if values.max() == -np.inf:
+            with pytest.raises(ImpossibleGraph):
+                Exact().infer(graph.condition(evidence))
+            continue
+        n_possible += 1
+        result = Exact().infer(graph.condition(evidence))
+        log_z = np.logaddexp.reduce(values)
+        assert result.log_z == pytest.approx(log_z, rel=1e-9, abs=1e-9)
+        assert result.log_potential == pytest.approx(values.max(), rel=1e-9, abs=1e-9)
+        free = np.setdiff1d(np.arange(len(sizes)), observed)
+        for row, v in zip(result.marginals, free, strict=True):
+            expected = np.bincount(states[:, v], np.exp(values - log_z), int(sizes[v]))
+            np.testing.assert_allclose(row[: sizes[v]], expected, rtol=1e-7, atol=1e-9)
+    assert n_possible > 1500
 
 
 @examples(300)
