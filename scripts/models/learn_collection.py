@@ -1,14 +1,14 @@
 """Select the parameters of the evidence that documents of a collection give for names in other documents.
 
-    python scripts/models/learn_collection.py --data ../shared/data/ner --halves build
+    python scripts/models/learn_collection.py --data ../shared/data/ner --halves build --added build/halves
 
 The parameters are those of `herdner.ner.known_names.collection.PooledEvidence`. The parameters must be selected on
 documents that are not training data of the model, because a model is too confident on its training data. Therefore the
 linear chain of the model is trained twice, each time on every second document of the training corpora (worldwide,
 wnut17 and btc), and tags the other documents. Both chains use the links and the calibration of the shipped model. The
-shipped model tags wikigold and the training file of Tweebank. The parameters were selected with an earlier version of
-the model, which was not trained on these two corpora; the present `en` is trained on both, so use an earlier one to
-select the parameters again. All documents of one corpus are a collection.
+corpora wikigold, Tweebank and EWT are tagged by the two models of the cross-validation of `en`: ``--added`` is the
+folder that the option ``--halves`` of train_en.py and train_network.py writes. All documents of one corpus are a
+collection.
 
 The output is the gain in F1 of each corpus and the mean gain, for all parameter values of a grid. The two models are
 stored in the folder ``--halves`` and read again in later runs, because their training takes ten minutes. The corpora
@@ -28,7 +28,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 from rich.console import Console
-from train_en import ADDED, LABELS, TRAINING, read_annotated
+from train_en import ADDED, TRAINING, read_annotated
 
 import herdner
 from herdner import Tagger
@@ -41,10 +41,11 @@ from herdner.ner.known_names.collection import PooledEvidence
 from herdner.ner.language import LanguageWarning
 from herdner.text.document import Document
 
-STRENGTHS = 0.5, 1.0
+STRENGTHS = 0.25, 0.5, 1.0
 PRIORS_OF_NO_NAME = 0.5, 0.7, 0.8
 REPETITIONS = 0.0, 0.5, 1.0
 STEPS = {"worldwide": 4, "wnut17": 1, "btc": 1}  # every 4th article is enough
+CROSS_VALIDATED = "wikigold", "tweebank", "uner_ewt"
 
 
 class Part(NamedTuple):
@@ -75,7 +76,7 @@ def halves(tagger: Tagger, documents: Sequence[Document], folder: Path, console:
         yield herdner.load(path)
 
 
-def collections(data: Path, folder: Path, console: Console) -> dict[str, list[Part]]:
+def collections(data: Path, folder: Path, added: Path, console: Console) -> dict[str, list[Part]]:
     """Return the parts of each collection, by the name of its corpus."""
     tagger = herdner.load("en")
     pairs = [(source.corpus, source.document) for source in read_annotated(data) if source.corpus not in ADDED]
@@ -87,14 +88,11 @@ def collections(data: Path, folder: Path, console: Console) -> dict[str, list[Pa
         ]
         for name in TRAINING
     }
-    wikigold = read_documents(data / "wikigold/wikigold.dev", "conll", labels={**LABELS, "*": None})
-    tweets = read_documents(data / "tweebank/train.bio", "conll", labels={**LABELS, "*": None})
-    posts = [
-        Document.from_tokens([list(tokens)], [list(tags)])
-        for document in tweets
-        for tokens, tags in zip(document.sentences(), document.sentence_tags(), strict=True)
-    ]
-    return parts | {"wikigold": [Part(tagger, list(wikigold))], "tweebank": [Part(tagger, posts)]}
+    models = [herdner.load(added / f"{half}.herdner") for half in (0, 1)]
+    for name in CROSS_VALIDATED:
+        gold = [list(read_documents(added / f"{name}.{half}.conll", "conll")) for half in (0, 1)]
+        parts[name] = [Part(model, documents) for model, documents in zip(models, gold, strict=True)]
+    return parts
 
 
 def pooled(parts: Sequence[Part]) -> CollectionNames:
@@ -119,11 +117,12 @@ def f1(parts: Sequence[Part], names: CollectionNames | None = None) -> float:
 def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     halves: Annotated[Path, typer.Option(help="Folder of the two models, each trained on one half.")],
+    added: Annotated[Path, typer.Option(help="Folder of the cross-validation of `en`, by train_en.py --halves.")],
 ) -> None:
     """Print the gain in F1 for each combination of parameter values, with the largest mean gain at the end."""
     warnings.simplefilter("ignore", LanguageWarning)
     console = Console(stderr=True)
-    parts = collections(data, halves, console)
+    parts = collections(data, halves, added, console)
     names = {name: pooled(each) for name, each in parts.items()}
     before = {name: f1(each) for name, each in parts.items()}
     print(markdown_table(["without", *parts], [["F1", *(f"{value:.2f}" for value in before.values())]]), flush=True)
