@@ -83,22 +83,22 @@ def row(
         reason = failures.get(item.command, "no results")
         return [item.name, name, item.paper, "-", condition, f"did not run: {reason}"]
     try:
-        got, agrees = item.reading(held["results"])
+        got, holds = item.reading(held["results"])
     except (KeyError, IndexError, TypeError, ValueError) as error:
         why = f"{type(error).__name__} {error}"
         raise SystemExit(f"{item.experiment}.json does not hold what {item.name} needs: {why}") from None
     here = f"{got}{' (quick)' if held['quick'] else ''}"
-    return [item.name, name, item.paper, here, condition, f"{'agrees' if agrees else 'departs'}{why}"]
+    return [item.name, name, item.paper, here, condition, f"{item.judge(holds)}{why}"]
 
 
 def kept_results(text: str) -> Kept:
-    """Return herdner's results and verdicts ("agrees", "departs") of an earlier page, by paper, name and condition."""
+    """Return herdner's results and the computed verdicts of an earlier page, by paper, name and condition."""
     kept, papers, paper = {}, {title: key for key, title in PAPERS.items()}, ""
     for line in text.splitlines():
         paper = papers.get(line.removeprefix("## "), paper)
         cells = [cell.replace("\0", "|") for cell in line.replace("\\|", "\0").strip("| ").split(" | ")]
         verdict = cells[-1].split(":")[0]
-        if len(cells) == 6 and verdict in ("agrees", "departs"):
+        if len(cells) == 6 and cells[3] != "-" and verdict.split(",")[0] in ("agrees", "departs", "not in the paper"):
             kept[paper, cells[0], cells[4]] = cells[3], verdict
     return kept
 
@@ -127,11 +127,13 @@ def pictures(paper: str) -> str:
 
 def counts(verdicts: Sequence[str]) -> str:
     """Return a sentence with the number of rows of each verdict."""
-    of = {name: sum(verdict == name for verdict in verdicts) for name in ("agrees", "departs", "not done")}
+    names = ("agrees", "departs", "not in the paper", "not done")
+    of = {name: sum(verdict.split(",")[0] == name for verdict in verdicts) for name in names}
     others = len(verdicts) - sum(of.values())
     return (
         f"Of {len(verdicts)} items, {of['agrees']} agree with the paper, {of['departs']} depart from it,"
-        f" {of['not done']} are not done, and the other {others} have no measurement of their own."
+        f" {of['not in the paper']} are not in the paper, {of['not done']} are not done, and the other {others} have no"
+        " measurement of their own."
     )
 
 

@@ -5,19 +5,27 @@ every point. Left panel: all points have positive probability, so the kernel mea
 and the theorems bound MMD. Lazy FWSS (Theorems 5 and 6) takes the worst point that is good enough. Right panel: 16 of
 20 points have probability 0, so mu_p is on the boundary of the polytope. On the boundary, the radius R is 0 and the
 theorems give no bound. Line search then zigzags, but away and pairwise steps (Lacoste-Julien and Jaggi 2015) still
-converge geometrically.
+converge geometrically. The script also compares the mass of normal posteriors with Theorems 2 and 4, and the particles
+of `block_fwss` computed by one and by two workers (App. F).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from experiment import Experiment, command
 from scipy.stats import norm
 
-from herdner.studies.fwss import MarginalPolytope, mmd2, quadrature_variance, quadrature_weights
+from herdner.studies.fwss import (
+    MarginalPolytope,
+    block_fwss,
+    eleven_gaussians,
+    mmd2,
+    quadrature_variance,
+    quadrature_weights,
+)
 from herdner.studies.fwss.kernels import SampleMean, gram
 from herdner.studies.fwss.steps import make_rule
 
@@ -129,6 +137,44 @@ def lazy_bounds(finite: Finite, n: int) -> dict[str, float]:
     return found
 
 
+def contraction(finite: Finite) -> dict[str, float]:
+    """Compare the mass of a normal posterior beyond gamma with Theorems 2 and 4, for quadrature on the first N points.
+
+    The integrands are the worst one and random ones, all of norm 1.
+    """
+    polytope, m = MarginalPolytope.of(finite.x, finite.chances, H), len(finite.x)
+    root, rng = np.linalg.cholesky(gram(finite.x, H)), np.random.default_rng(0)
+    found = {"above": 0, "checks": 0, "nearest": 0.0, "last": polytope.contraction(10**7, 0.1)}
+    for n in range(1, m):
+        weights = quadrature_weights(finite.x[:n], finite.mean, H)[0]
+        off = finite.chances - np.append(weights, np.zeros(m - n))
+        spread = float(np.sqrt(quadrature_variance(finite.x[:n], finite.mean, H)))
+        for c in [off, *rng.normal(size=(5, m))]:
+            error = float(off @ root @ root.T @ c / np.linalg.norm(c @ root))
+            for gamma in (0.1, 0.5, 1.0, 2.0):
+                mass = float(norm.cdf((-gamma + error) / spread) + norm.sf((gamma + error) / spread))
+                for step in ("line-search", "fully-corrective"):
+                    allowed = polytope.contraction(n, gamma, step)
+                    found["above"] += int(mass > allowed + 1e-12)
+                    found["checks"] += 1
+                    found["nearest"] = max(found["nearest"], mass / allowed if allowed > 1e-300 else 0.0)
+    return found
+
+
+def blocks_differ() -> float:
+    """Return the largest difference between particles of `block_fwss` computed by one worker and by two workers."""
+    one, two = (block_fwss(eleven_gaussians(), 40, blocks=2, workers=n, seed=0).x for n in (1, 2))
+    return float(np.abs(one - two).max())
+
+
+def tails(experiment: Experiment, problems: Sequence[Finite]) -> None:
+    """Compare normal posteriors with Theorems 2 and 4, and blocks of one worker with those of two workers."""
+    found = [contraction(one) for one in problems]
+    results = {name: sum(one[name] for one in found) for name in ("above", "checks")}
+    results |= {name: max(one[name] for one in found) for name in ("nearest", "last")}
+    experiment.finish({"contraction": results, "blocks": blocks_differ()})
+
+
 def variance(finite: Finite) -> float:
     """Return the largest difference between eq. 46 and the MMD^2 of quadrature weights on the first N points."""
     apart = []
@@ -157,6 +203,7 @@ def main(experiment: Experiment) -> None:
     x = scattered(rng, 20)
     outer = Finite(x, np.where(np.arange(20) % 5 == 2, 0.25, 0.0))
     held, lazy = [bounds(one, n) for one in inner], [lazy_bounds(one, 300) for one in inner]
+    tails(experiment.part("fwss_theorems_tails", "FWSS18 Theorems 2 and 4, App. F"), inner)
     edge = {step: outer.mmd(step, n) for step in STEPS}
     results = {
         "above": sum(one["above"] for one in held), "checks": sum(one["checks"] for one in held),

@@ -1,10 +1,10 @@
-"""No bound on a herded sampler's error is below the error (thousands of cases: sound_errors.py)."""
+"""No bound on a herded sampler's error is below the error (thousands of cases: scripts/papers/hgw19_bounds.py)."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sound_errors import violations
+from hgw19_bounds import violations
 
 from herdner import boltzmann
 from herdner.inference.backends.gibbs import dhg, rdhg

@@ -8,6 +8,8 @@ import json
 import dogs17_theorems
 import hg16_theory
 import hgw19_authors
+import hgw19_bounds
+import hgw19_choices
 import hgw19_raw
 import hgw19_weights
 import papers_items
@@ -32,8 +34,23 @@ def test_theorems_on_scans_hold(tmp_path) -> None:
     dogs17_theorems.main(quick=True, out=tmp_path)
     found = json.loads((tmp_path / "dogs17_theorems.json").read_text())["results"]
     assert found["Lemma 5"]["below"] == found["Theorem 8"]["above"] == 0
+    assert papers_items.proposition9(found)[1]
     assert all(found[f"Theorem {n}"]["below"] == 0 for n in (10, 11, 12))
     assert found["Theorem 11"]["exact"] > 0.5
+
+
+@pytest.mark.slow
+def test_bounds_partitions_and_the_choice_of_bins_agree_with_the_paper(tmp_path) -> None:
+    hgw19_bounds.main(quick=True, out=tmp_path)
+    hgw19_choices.main(quick=True, out=tmp_path)
+    bounds, choices = (
+        json.loads((tmp_path / f"{name}.json").read_text())["results"] for name in ("hgw19_bounds", "hgw19_choices")
+    )
+    assert papers_items.bounds19(bounds)[1]
+    assert papers_items.partitions19(choices)[1]
+    assert papers_items.bin_numbers19(choices)[1]
+    choices["partitions"]["equal width, B=4"]["all"][-1] *= 2
+    assert not papers_items.partitions19(choices)[1]
 
 
 def test_weights_that_start_at_zero_are_biased(tmp_path) -> None:
@@ -90,10 +107,10 @@ def test_ours_are_printed_beside_theirs(tmp_path) -> None:
 def test_a_quick_run_makes_its_lines_of_the_page(script, tmp_path) -> None:
     pytest.importorskip("matplotlib")
     importlib.import_module(script).main(quick=True, out=tmp_path)
-    found = json.loads((tmp_path / f"{script}.json").read_text())["results"]
     items = [item for item in papers_items.load()[1] if item.command == script]
     assert items
     for item in items:
+        found = json.loads((tmp_path / f"{item.experiment}.json").read_text())["results"]
         words, agrees = item.reading(found)
         assert agrees, f"{item.name}: {words}"
     assert (tmp_path / f"{script}.png").stat().st_size > 10_000

@@ -1,20 +1,18 @@
-"""No bound on a herded sampler's error is below that error: random small graphs, plans, lengths and functions.
+"""HGW19, eq. 8 and 10 to 13, on random small graphs: no bound on the error of a herded sampler is below that error.
 
-    python tests/support/sound_errors.py [--cases 20000] [--first 0] [--labels]
-
-Each case is a graph of two to five variables of two labels, or with --labels of two or three variables of two to four,
-with weak to strong couplings, one plan of the Gibbs family, one number of sweeps and one function f of the state.
-Compared are the error of the mean of f with `Lambdas.bound`, D^all with the sum of the parts, and, for two labels,
-D^herding with `herding_bound`, of unknown width and of the width of the plan.
+Each case is a graph of two to five variables of two labels, or of two or three variables of two to four labels, with
+weak to strong couplings, one plan of the Gibbs family, one number of sweeps and one function f of the state. The script
+compares the error of the mean of f with `Lambdas.bound` (eq. 8), and with `rao_blackwell_bound` after
+Rao-Blackwellisation, D^all with the sum of its parts, and, for two labels, D^herding with `herding_bound` (eq. 10) and
+D^approx with `approx_bound` (eq. 11).
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections import Counter
 
 import numpy as np
+from experiment import Experiment, command
 
 from herdner import FactorGraph, Gibbs, TableFactors, boltzmann
 from herdner.inference.backends.gibbs import bounded_error_gibbs, dhg, herded_gibbs, plain_gibbs, rdhg
@@ -51,7 +49,10 @@ def random_graph(rng: np.random.Generator) -> FactorGraph:
 
 
 def random_plan(rng: np.random.Generator) -> tuple[str, Gibbs, int | None, float | None]:
-    """Its kind; the plan; how many weights it has, None: as many as are met; how far apart what one sees can be."""
+    """Return the kind of a random plan, the plan, its number of weights, and the width of its bins.
+
+    A number of None means as many weights as there are states of the blanket.
+    """
     n, c = int(rng.choice([1, 1, 2, 3, 8])), float(rng.choice([0.5, 1.0, 4.0]))
     kinds = {
         "blanket": (herded_gibbs(), None, 0.0),
@@ -100,21 +101,15 @@ def violations(seed: int, counted: Counter | None = None, labels: bool = False) 
     return [f"seed {seed}, {kind}, {n_sweeps} sweeps: {what}" for what in wrong]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=20000, help="how many [20000]")
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first [0]")
-    parser.add_argument("--labels", action="store_true", help="up to four labels")
-    options = parser.parse_args()
-    counted: Counter = Counter()
-    seeds = range(options.first, options.first + options.cases)
-    found = [what for seed in seeds for what in violations(seed, counted, options.labels)]
+@command("hgw19_bounds", "HGW19 eq. 8 and 10 to 13 on random small graphs")
+def main(experiment: Experiment) -> None:
+    counted: Counter[str] = Counter()
+    first, n = 10**6 * experiment.seed, experiment.size(1000, 20_000)
+    found = [
+        fault
+        for labels, cases in ((False, n), (True, n // 2))
+        for seed in range(first, first + cases)
+        for fault in violations(seed, counted, labels)
+    ]
     print("\n".join(found[:20]))
-    print(f"{options.cases} cases, {len(found)} bounds below the error")
-    for kind, times in sorted(counted.items()):
-        print(f"  {times:8} {kind}")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    experiment.finish({"cases": sum(counted.values()), "below": len(found), "plans": dict(counted)})
