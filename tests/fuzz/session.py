@@ -205,7 +205,10 @@ def coloured_scans() -> None:
 
 
 def sampling() -> None:
-    """Sample small graphs of all forms with all ways to share weights, and chains in blocks in the log domain."""
+    """Sample small graphs of all forms with all ways to share weights, and chains in blocks in the log domain.
+
+    Message passing and mean field are damped.
+    """
     rng = np.random.default_rng(0)
     record = Record(table_counts=True, rao_blackwell=True, joint=True, trace=True, every=1)
     plans: tuple[dict[str, Any], ...] = (
@@ -219,6 +222,9 @@ def sampling() -> None:
                 herdner.make_backend(name, n_sweeps=3, **options).infer(graph, 0, record=record)
         for name in ("mean-field", "icm", "max-product"):
             herdner.make_backend(name, n_sweeps=3).infer(graph, 0)
+    for graph, name in product(typical.graphs(herdner)[2:5], ("sum-product", "mean-field", "max-product")):
+        with suppress(ValueError):
+            herdner.make_backend(name, damping=0.4).infer(graph, 0)
     for n_states in (2, 3, 4, 8, 12, 17):
         table = np.where(rng.random((n_states, n_states)) < 0.2, -np.inf, rng.normal(size=(n_states, n_states)) * 400)
         unary = rng.normal(size=(9, n_states)) * 400
@@ -232,6 +238,8 @@ def sampling() -> None:
             for name in ("blocked-gibbs", "mean-field", "gibbs", "sum-product"):
                 with suppress(ValueError):
                     herdner.make_backend(name, n_sweeps=3).infer(graph, 0)
+            with suppress(ValueError):
+                herdner.make_backend("sum-product", damping=0.4).infer(graph, 0)
     herdner.make_backend("exact").infer(herdner.ising(0.4, rng.normal(size=(9, 9)), wrap=True), 0)
 
 
@@ -248,8 +256,17 @@ def elimination() -> None:
     """Compute exact best states and samples, with a bucket that is large enough for several threads."""
     rng = np.random.default_rng(0)
     weights = np.triu(rng.normal(size=(22, 22)), 1)
-    for graph in (herdner.ising(0.4, rng.normal(size=(3, 4))), herdner.boltzmann(weights + weights.T, np.zeros(22))):
+    graphs = [herdner.ising(0.4, rng.normal(size=(3, 4))), herdner.boltzmann(weights + weights.T, np.zeros(22))]
+    for n_states in (2, 3, 4):  # log-potentials whose exponentials are no floating-point numbers
+        pairs = [[i, j] for i in range(7) for j in range(i)]
+        tables = rng.normal(size=(len(pairs), n_states, n_states)) * 400
+        tables[::5, 0, 1] = -np.inf
+        graphs.append(herdner.FactorGraph([n_states] * 7, [herdner.TableFactors(pairs, tables)]))
+    for graph in graphs:
         herdner.make_backend("exact", n_best=3, n_samples=3).infer(graph, 0)
+    with suppress(ValueError):
+        tables[3] = -np.inf
+        herdner.make_backend("exact").infer(herdner.FactorGraph([4] * 7, [herdner.TableFactors(pairs, tables)]), 0)
 
 
 def studies() -> None:
