@@ -188,6 +188,24 @@ def equalise_rejections(betas: Floats, rejection_rates: Floats) -> Floats:
     return np.interp(np.linspace(0, min(float(barrier[-1]), target), n_replicas), barrier, betas)
 
 
+def mixing_ratio(half: tuple[Floats, Floats], whole: tuple[Floats, Floats]) -> float:
+    """Return the mean difference between halves of different chains, divided by that between the halves of one chain.
+
+    Args:
+        half: Sums of marginals after half of the rounds, and their numbers (see `TemperedRun.sums`).
+        whole: The same after all rounds.
+
+    Returns:
+        About 1 if all chains mix, and more if chains stay in different modes; infinity if a variable has no record.
+    """
+    counts = whole[1] - half[1]
+    if not whole[0].size or (half[1] == 0).any() or (counts == 0).any():
+        return math.inf
+    first, second = half[0] / half[1], (whole[0] - half[0]) / counts
+    differences = np.array([np.abs(first - np.roll(second, shift, axis=0)).mean() for shift in range(len(first))])
+    return float(differences[1:].mean() / max(differences[0], 1e-12))
+
+
 @dataclass(slots=True, eq=False)
 class Ensemble:
     """Replicas of one graph at several inverse temperatures, and the tuning of these temperatures.
@@ -394,16 +412,22 @@ class TemperedRun:
         sizes = self.reduced.sizes
         return np.concatenate([np.zeros(0), *(row[:size] for row, size in zip(averages, sizes, strict=True))])
 
+    def sums(self) -> tuple[Floats, Floats]:
+        """Return the sums of recorded conditional marginals [ensembles, n, K], and their numbers [ensembles, n, 1]."""
+        pairs = [each.replicas.marginal_sums for each in self.ensembles]
+        return np.array([sums for sums, _ in pairs]), np.array([counts[:, None] for _, counts in pairs])
+
     def disagreement(self) -> float:
-        """Return the largest difference between two ensembles' marginals of a variable, averaged over the variables.
+        """Return the largest difference between the marginals of two halves of the ensembles, averaged over variables.
 
         It is infinite if there is one ensemble, or if an ensemble has no record of a variable.
         """
-        pairs = [each.replicas.marginal_sums for each in self.ensembles]
-        if len(pairs) == 1 or any((counts == 0).any() for _, counts in pairs):
+        sums, counts = self.sums()
+        if len(sums) == 1 or (counts == 0).any():
             return math.inf
-        marginals = np.array([sums / counts[:, None] for sums, counts in pairs])
-        return float(np.ptp(marginals, axis=0).max(axis=1, initial=0.0).mean()) if marginals.size else 0.0
+        marginals = sums / counts
+        difference = np.abs(marginals[::2].mean(axis=0) - marginals[1::2].mean(axis=0))
+        return float(difference.max(axis=1, initial=0.0).mean()) if marginals.size else 0.0
 
     def best(self) -> Int32s | None:
         """Return the best joint state of all ensembles, int32[n]; return None if no possible state was visited."""

@@ -11,12 +11,15 @@ import pytest
 from herdner._ext.replicas import Replicas
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
 from herdner.inference import UnsupportedGraph, make_backend
+from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.tempering import (
+    Ensemble,
     affordable_whole_log2_cells,
     equalise_rejections,
     find_blocks,
     find_whole_block,
+    mixing_ratio,
     penalties_of,
 )
 
@@ -306,3 +309,35 @@ def test_one_thread_at_a_time_updates_replicas():
         rounds = [pool.submit(replicas.advance, 2**62) for _ in range(2)]
         errors = [each.exception() for each in rounds]
     assert [type(each) for each in errors if each] == [ValueError]
+
+
+@pytest.mark.parametrize(("coupling", "n_replicas"), [(0.2, [1] * 8), (1.2, [1] * 8 + [8] * 2)])
+def test_chains_that_mix_need_no_tempering(monkeypatch, coupling, n_replicas):
+    """With the strong coupling, chains of single-site Gibbs sampling stay in one of two modes."""
+    built = []
+    of = Ensemble.of
+
+    def recorded(reduced, n_replicas, *arguments):
+        built.append(n_replicas)
+        return of(reduced, n_replicas, *arguments)
+
+    monkeypatch.setattr(Ensemble, "of", recorded)
+    graph = compile_tables(ising(coupling, 0.02 * np.random.default_rng(0).normal(size=(8, 8))))
+    result, disagreement = Tempered(seconds=2.0, n_samples=40).sample(graph, 0, allow_whole_block=False)
+    assert built == n_replicas
+    assert result.samples.shape[:2] == ((8, 5) if len(built) == 8 else (2, 20))
+    assert disagreement < 0.2
+    np.testing.assert_allclose(result.marginals, make_backend("exact").infer(graph).marginals, atol=0.15)
+
+
+def test_the_mixing_ratio_compares_chains_with_halves_of_chains():
+    rng = np.random.default_rng(0)
+    p = rng.random((1, 50, 1))
+    half = rng.binomial(100, p, (8, 50, 1)), np.full((8, 50, 1), 100)
+    rest = rng.binomial(100, p, (8, 50, 1)), np.full((8, 50, 1), 100)
+    whole = half[0] + rest[0], half[1] + rest[1]
+    assert mixing_ratio(half, whole) == pytest.approx(1, abs=0.1)
+    modes = 100.0 * (np.arange(8) % 2)[:, None, None]
+    apart = half[0] + modes, half[1]
+    assert mixing_ratio(apart, (whole[0] + 2 * modes, whole[1])) > 4
+    assert mixing_ratio(half, half) == np.inf

@@ -218,12 +218,10 @@ class Auto:
         remaining = until - perf_counter()
         if propagated is not None and not self.n_samples and least > remaining:
             return _without_samples(propagated, has_converged, "tempered sampling")
-        sampler = Tempered(
-            seconds=max(remaining, 0.1 * seconds), n_samples=self.n_samples, width=self._width(reduced, 8)
-        )
+        sampler = Tempered(seconds=max(remaining, 0.1 * seconds), n_samples=self.n_samples)
         try:
             possible = None if propagated is None else propagated.state
-            sampled, disagreement = sampler.sample(compiled, rng, possible=possible)
+            sampled, disagreement = sampler.sample(compiled, rng, possible=possible, allow_whole_block=False)
         except UnsupportedGraph:
             if propagated is None:
                 raise failure from None  # type: ignore[misc]

@@ -29,12 +29,18 @@ from herdner.inference.tempering import (
     affordable_whole_log2_cells,
     affordable_width,
     find_whole_block,
+    mixing_ratio,
     set_up_seconds,
     update_seconds,
 )
 
 _SEARCH_SHARE = 0.05  # fraction of the time limit for the search for a block with all variables
 _TUNING_SHARE = 0.25  # fraction of the time limit in which the temperatures are tuned
+_MANY_ROUNDS = 1000  # rounds for which the width of blocks is reduced
+_MIXING_SHARE = 0.1  # fraction of the time limit for the decision whether chains mix without tempering
+_MIXING_CHAINS = 8  # number of chains for this decision
+_MIXING_RATIO = 2.0  # largest ratio of differences between chains and within chains; 1 if all chains mix
+_LEAST_ROUNDS = 16  # smallest number of rounds for this decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,10 @@ class Tempered:
     but the first, entries of -inf have finite penalties, so replicas cross hard constraints. The temperatures are tuned
     before the recorded rounds.
 
+    With a time limit, eight chains of single-site Gibbs sampling run first, for a tenth of the time, unless entries of
+    -inf forbid joint states. If two chains differ little more than the two halves of one chain, tempering would only
+    take time from the sampling, and these chains are continued in place of the tempered ones.
+
     Attributes:
         n_rounds: Number of recorded rounds.
         burn_in: Number of unrecorded rounds at the start, in which the temperatures are tuned.
@@ -58,7 +68,9 @@ class Tempered:
             sampling, 1 gives spanning forests. The time of an update grows exponentially with the width, so the width
             is 1 if a time limit is short. None draws all variables as one block if an update of this block takes at
             most about 10 ms or, with a time limit, at most 1/8 of each chain's share of the limit: then states are
-            independent, the marginals are exact, and each chain has one replica. On other graphs, None is the width 8.
+            independent, the marginals are exact, and each chain has one replica. On other graphs, None is the width 8
+            or, with a time limit, the largest of 8, 4, 2 and 1 with which about 1000 rounds fit into the limit. Other
+            values exclude the chains of single-site Gibbs sampling.
         n_chains: Number of independent chains.
         n_threads: Number of threads; None is one for each chain, up to the number of processors. Results do not depend
             on it.
@@ -119,7 +131,13 @@ class Tempered:
         return self.sample(compiled, seed, None if start is None else check_start(compiled, start).astype(np.int32))[0]
 
     def sample(
-        self, compiled: TableGraph, seed: Seed, start: Int32s | None = None, possible: Int32s | None = None
+        self,
+        compiled: TableGraph,
+        seed: Seed,
+        start: Int32s | None = None,
+        possible: Int32s | None = None,
+        *,
+        allow_whole_block: bool = True,
     ) -> tuple[Result, float]:
         """Sample from a compiled graph; return the result, and the mean difference between the marginals of the chains.
 
@@ -129,9 +147,11 @@ class Tempered:
             start: int32[V], a joint state with a log-potential above -inf; None draws the start states.
             possible: int32[V], a joint state with a log-potential above -inf for chains that do not find one; None if
                 no such state is known.
+            allow_whole_block: Draw all variables as one block if that is cheap.
 
         Returns:
-            The result, and the mean over the variables of the largest difference between the chains' marginals.
+            The result, and the mean over the variables of the largest difference between the marginals of two halves of
+            the chains.
 
         Raises:
             Interrupted: Ctrl-C stopped the rounds after a possible state was visited.
@@ -142,25 +162,32 @@ class Tempered:
         began = perf_counter()
         reduced = reduce_tables(compiled)
         first = None if start is None else reduced.reduced_state(start)
-        children = generator(seed).spawn(self.n_chains)
+        rng = generator(seed)
+        children = rng.spawn(self.n_chains)
         limit = None if self.seconds is None else self.seconds / self.n_chains
         block, n_replicas = None, 1
-        if self.width is None and first is None:
+        if self.width is None and first is None and allow_whole_block:
             search_seconds = math.inf if self.seconds is None else _SEARCH_SHARE * self.seconds
             block = find_whole_block(reduced, affordable_whole_log2_cells(limit, self.n_chains), search_seconds)
-        if block is not None:
-            ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in children]
-        else:
-            width = WIDTH if self.width is None else self.width
-            width = affordable_width(width, least_seconds(reduced, width, self.n_chains), self.seconds)
-            n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
-            ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in children]
-        run = TemperedRun(reduced, ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
+        run = self._mixing_chains(reduced, rng, began, first) if block is None else None
+        is_tuned = block is not None or run is not None
+        if run is None:
+            if block is not None:
+                ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in children]
+            else:
+                width = WIDTH if self.width is None else self.width
+                if self.width is None and limit is not None:
+                    while width > 1 and _MANY_ROUNDS * self.n_replicas * update_seconds(reduced, width) > limit:
+                        width //= 2
+                width = affordable_width(width, least_seconds(reduced, width, self.n_chains), self.seconds)
+                n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
+                ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in children]
+            run = TemperedRun(reduced, ensembles, self._threads(self.n_chains))
         samples: list[Int32s] = []
         is_interrupted = False
         try:
             possible = None if possible is None else reduced.reduced_state(possible)
-            self._sample(run, began, possible, samples, has_whole_block=block is not None)
+            self._sample(run, began, possible, samples, is_tuned)
         except KeyboardInterrupt:
             is_interrupted = True
             if run.best() is None:
@@ -182,26 +209,51 @@ class Tempered:
             log_potential=float(compiled.graph.log_potential(state)),
             marginals=reduced.original_marginals(marginals, compiled.sizes),
             samples=_original_samples(reduced, samples),
-            n_updates=run.n_recorded * self.n_chains * n_replicas * len(reduced.variables),
+            n_updates=run.n_recorded * len(run.ensembles) * n_replicas * len(reduced.variables),
             seconds=perf_counter() - began,
         )
         if is_interrupted:
             raise Interrupted(result)
         return result, run.disagreement()
 
+    def _threads(self, n_chains: int) -> int:
+        """Return the number of threads for a number of chains."""
+        return self.n_threads or min(n_chains, os.cpu_count() or 1)
+
+    def _mixing_chains(
+        self, reduced: ReducedGraph, rng: np.random.Generator, began: float, first: Int32s | None
+    ) -> TemperedRun | None:
+        """Run chains of single-site Gibbs sampling for a tenth of the time limit; return them if they mix.
+
+        Chains that stay in different modes differ more from each other than the two halves of each chain.
+        """
+        if self.seconds is None or self.width is not None or first is not None or self.n_replicas == 1:
+            return None
+        until = began + _MIXING_SHARE * self.seconds
+        is_short = _MIXING_CHAINS * set_up_seconds(reduced) > (until - perf_counter()) / 3
+        if is_short or not all(np.isfinite(table).all() for table in reduced.tables):
+            return None
+        ensembles = [Ensemble.of(reduced, 1, 0, child) for child in rng.spawn(_MIXING_CHAINS)]
+        run = TemperedRun(reduced, ensembles, self._threads(_MIXING_CHAINS))
+        n_rounds = run.advance(2**62, until=perf_counter() + (until - perf_counter()) / 3)
+        if run.advance(n_rounds, record=True, until=until) < _LEAST_ROUNDS:
+            return None
+        half = run.sums()
+        run.advance(n_rounds, record=True, until=2 * until - began)
+        return run if mixing_ratio(half, run.sums()) < _MIXING_RATIO else None
+
     def _sample(
-        self, run: TemperedRun, began: float, possible: Int32s | None, samples: list[Int32s], has_whole_block: bool
+        self, run: TemperedRun, began: float, possible: Int32s | None, samples: list[Int32s], is_tuned: bool
     ) -> None:
         """Tune and run all chains, and append their states, int32[chains, variables], to ``samples`` at intervals.
 
-        At least one round is recorded. Chains with one block of all variables need no tuning: their rounds are
-        independent.
+        At least one round is recorded.
         """
         if self.seconds is None:
-            run.tune(1 if has_whole_block else self.burn_in, possible=possible)
+            run.tune(1 if is_tuned else self.burn_in, possible=possible)
         else:
-            run.tune(1 if has_whole_block else 2**62, began + _TUNING_SHARE * self.seconds, possible)
-        n_times = -(-self.n_samples // self.n_chains)
+            run.tune(1 if is_tuned else 2**62, began + _TUNING_SHARE * self.seconds, possible)
+        n_times = -(-self.n_samples // len(run.ensembles))
         until = math.inf if self.seconds is None else began + self.seconds
         if not n_times:
             n_rounds = self.n_rounds if self.seconds is None else 2**62
