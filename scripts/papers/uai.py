@@ -1,6 +1,7 @@
 """Error of marginals against time on graphs of the UAI-2014 competition, for samplers, BP and exact inference.
 
     python scripts/papers/uai.py ../shared/data/uai [--seconds 0.3] [--only Grids --only Segmentation]
+    python scripts/papers/uai.py ../shared/data/uai --seconds 10 --method gibbs --method tempered
     python scripts/papers/uai.py ../shared/data/uai --auto-seconds 60
 
 The folder contains, for each graph, NAME.uai, NAME.uai.evid and NAME.uai.MAR, the exact marginals. Graphs without exact
@@ -12,6 +13,9 @@ Each sampler runs with 16, 32, 64, .. sweeps until a run would take longer than 
 burn-in (a quarter for `tempered`). Marginals of samplers are Rao-Blackwellised. The error at time t is the error of the
 longest run that took at most t. A cell is empty ("-") if there is no such run, or if the method does not support the
 graph or finds no allowed start state.
+
+The last tables compare `gibbs` with blocked and tempered sampling, and count the graphs for which Dobrushin's condition
+holds, so that `dogs` has a certificate for all variables.
 
 With ``--auto-seconds``, the script measures only the backend `auto` without exact inference, with a limit in wall time.
 """
@@ -34,6 +38,7 @@ from herdner.evaluation.tabular import markdown_table
 from herdner.graph import TableGraph, compile_tables
 from herdner.graph.uai_files import read_evidence, read_marginals, read_uai
 from herdner.inference import Backend, Result, make_backend
+from herdner.inference.backends.dogs import allowed_influence
 from herdner.inference.record import Record
 
 Curve = list[tuple[float, float]]  # processor seconds and error of each run
@@ -41,11 +46,12 @@ Curves = dict[str, dict[str, Curve | str]]  # of each graph and method, or the r
 RUNS = 4  # seeds of a sampler times graphs of a family
 PIXELS = 80  # an inch of the pictures for the documentation
 LINES = ("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color")
+EXACT_STATES = 256  # largest number of joint states of a Markov blanket that is enumerated for a certificate
 MOST_CELLS = 24.0  # log2 of the largest number of table cells of exact inference
 STYLES = {
     "gibbs": ("tab:gray", "-"), "herded-gibbs": ("tab:orange", "-"), "dhg": ("tab:red", "-"),
     "rdhg": ("tab:pink", "-"), "dogs": ("tab:olive", "-"), "blocked-gibbs": ("tab:green", "-"),
-    "blocked-gibbs, herded": ("tab:green", "--"), "tempered": ("tab:blue", "-"),
+    "blocked-gibbs, herded": ("tab:green", "--"), "spanning forests": ("tab:cyan", "-"), "tempered": ("tab:blue", "-"),
     "belief-propagation": ("tab:purple", "-"), "exact": ("tab:brown", "-"),
 }  # fmt: skip
 
@@ -97,12 +103,18 @@ def sampler(name: str, **options: Any) -> Method:
     return Method(lambda n: make_backend(name, n_sweeps=n, burn_in=n // 5, record=record, n_threads=1, **options))
 
 
+def tempered(**options: Any) -> Method:
+    """Return tempered sampling of one chain in one thread, with a quarter of its rounds as burn-in."""
+    return Method(lambda n: make_backend("tempered", n_rounds=n, burn_in=n // 4, n_chains=1, n_threads=1, **options))
+
+
 METHODS: Mapping[str, Method] = {
     **{name: sampler(name) for name in ("gibbs", "herded-gibbs", "dhg", "rdhg")},
     "dogs": sampler("dogs", steps_per_target=1),
     "blocked-gibbs": sampler("blocked-gibbs"),
     "blocked-gibbs, herded": sampler("blocked-gibbs", herded=True),
-    "tempered": Method(lambda n: make_backend("tempered", n_rounds=n, burn_in=n // 4, n_chains=1, n_threads=1)),
+    "spanning forests": tempered(n_replicas=1, width=1),
+    "tempered": tempered(),
     "belief-propagation": Method(
         lambda n: make_backend("belief-propagation", n_sweeps=n), tuple(2**k for k in range(2, 11)), is_random=False
     ),
@@ -149,10 +161,40 @@ def table(curves: Curves, t: float) -> str:
     """Return a Markdown table of the mean errors at time ``t``: a row for each method, a column for each family."""
     families = list(dict.fromkeys(name.rpartition("_")[0] for name in curves))
     rows = []
-    for method in METHODS:
+    for method in next(iter(curves.values())):
         errors = mean_errors(curves, method, t)
         rows.append((method, *(_shown(errors.get(family)) for family in families)))
     return markdown_table(("error", *families), rows, "")
+
+
+def sampler_table(curves: Curves, t: float) -> str:
+    """Return a Markdown table of the mean errors of samplers at time ``t``, with a row for each family of graphs."""
+    names = [
+        name for name in ("gibbs", "spanning forests", "tempered") if all(name in each for each in curves.values())
+    ]
+    by_method = {name: mean_errors(curves, name, t) for name in names}
+    rows = []
+    for family in dict.fromkeys(name.rpartition("_")[0] for name in curves):
+        errors = [by_method[name].get(family) for name in names]
+        ratios = [error / errors[0] if error is not None and errors[0] else np.inf for error in errors[1:]]
+        rows.append(
+            (family, *map(_shown, errors), *("-" if not ratio < np.inf else f"{ratio:.3f}" for ratio in ratios))
+        )
+    return markdown_table(("family", *names, *(f"{name} / {names[0]}" for name in names[1:])), rows, "")
+
+
+def certificate_table(instances: Sequence[Instance]) -> str:
+    """Return a Markdown table of the number of graphs of each family, and of those with a certificate of `dogs`.
+
+    A certificate for all variables exists if some norm of the influence matrix is below 1 (Dobrushin's condition).
+    """
+    counts: dict[str, list[int]] = {}
+    for instance in instances:
+        count = counts.setdefault(instance.family, [0, 0])
+        count[0] += 1
+        count[1] += allowed_influence(instance.graph, EXACT_STATES).total.smallest < 1
+    rows = [(family, str(n), str(certified)) for family, (n, certified) in counts.items()]
+    return markdown_table(("family", "graphs", "a certificate exists"), rows, "")
 
 
 def _shown(error: float | None) -> str:
@@ -168,7 +210,8 @@ def draw(experiment: Experiment, curves: Curves, limit: float) -> Any:
     figure, panels = experiment.axes(columns, -(-len(families) // columns), width=3.6, height=2.7)
     times = np.geomspace(limit / 500, limit, 40)
     for panel, family in zip(panels, families, strict=False):
-        for method, (colour, line) in STYLES.items():
+        for method in next(iter(curves.values())):
+            colour, line = STYLES[method]
             errors = [mean_errors(curves, method, t).get(family) for t in times]
             if errors[0] is not None:
                 shown = np.maximum(np.array(errors, float), 1e-5)
@@ -214,6 +257,7 @@ def main(
     only: Annotated[
         list[str] | None, typer.Option(help="Beginning of graph names; may be repeated [default: all].")
     ] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Method; may be repeated [default: all].")] = None,
     n_graphs: Annotated[int, typer.Option(min=1, help="Maximum number of graphs of each family, without auto.")] = 2,
     auto_seconds: Annotated[
         float | None, typer.Option(help="Measure only auto without exact, with this time limit.")
@@ -225,6 +269,9 @@ def main(
     instances = [Instance.of(path) for path in chosen[: experiment.size(2, len(chosen))]]
     if not instances:
         raise FileNotFoundError(f"{folder}: no file NAME.uai with NAME.uai.MAR; the option --only may exclude all")
+    unknown = set(method or ()) - set(METHODS)
+    if unknown:
+        raise ValueError(f"--method must be one of {', '.join(METHODS)}, got {', '.join(sorted(unknown))}")
     if auto_seconds is not None:
         experiment.finish(measure_auto(instances, auto_seconds, experiment.seed))
         return
@@ -233,13 +280,16 @@ def main(
     for instance in first_of_each(instances, n_graphs):
         seeds = experiment.seeds(experiment.size(1, max(1, RUNS // n_graphs)))
         curves[instance.name] = {
-            name: measure(method, instance, limit, seeds if method.is_random else seeds[:1])
-            for name, method in METHODS.items()
+            name: measure(each, instance, limit, seeds if each.is_random else seeds[:1])
+            for name, each in METHODS.items()
+            if method is None or name in method
         }
         found = {name: curve for name, curve in curves[instance.name].items() if not isinstance(curve, str)}
         print(instance.name, {name: round(error_at(curve, limit), 4) for name, curve in found.items()}, flush=True)
     for t in (limit / 25, limit / 5, limit):
         print(f"\n## Errors after {t:g} s\n\n{table(curves, t)}")
+    print(f"\n## Samplers after {limit:g} s\n\n{sampler_table(curves, limit)}")
+    print(f"\n## Certificates\n\n{certificate_table(instances)}")
     draw(experiment, curves, limit).savefig(experiment.out / "uai_light.png", dpi=PIXELS)
     with rc_context(dict.fromkeys(LINES, "white")):
         draw(experiment, curves, limit).savefig(experiment.out / "uai_dark.png", dpi=PIXELS, transparent=True)

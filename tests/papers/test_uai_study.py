@@ -37,9 +37,21 @@ def test_the_study_writes_errors_and_pictures(folder, capsys) -> None:
     assert by_method["exact"][-1][1] < 1e-12
     assert all(by_method[name][-1][1] < 0.15 for name in uai.METHODS)
     assert "needs factors of one or two variables" in found["curves"]["Wide_1"]["blocked-gibbs"]
-    assert "| blocked-gibbs |" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "| blocked-gibbs |" in printed
+    assert "| family | gibbs | spanning forests | tempered | spanning forests / gibbs | tempered / gibbs |" in printed
+    assert "| Wide | 1 | 1 |" in printed
     for name in ("uai_light.png", "uai_dark.png"):
         assert (folder / "out" / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_some_methods_only(folder, capsys) -> None:
+    uai.main(folder=folder, quick=True, only=["Grids"], method=["gibbs", "tempered"], out=folder / "out")
+    found = json.loads((folder / "out" / "uai.json").read_text())["results"]
+    assert list(found["curves"]["Grids_1"]) == ["gibbs", "tempered"]
+    assert "| family | gibbs | tempered | tempered / gibbs |" in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"--method must be one of gibbs, .*, got icm"):
+        uai.main(folder=folder, quick=True, method=["icm"], out=folder / "out")
 
 
 def test_errors_at_a_time_are_those_of_finished_runs() -> None:
