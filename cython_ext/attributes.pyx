@@ -21,7 +21,7 @@ from libc.string cimport memcpy
 from hashing cimport hash_char, hash_start, mix
 from prefetch cimport prefetch
 
-from herdner._ext.strings cimport Slot, Strings, data_of, kind_of, length_of, read
+from herdner._ext.strings cimport WordSlot, Strings, data_of, kind_of, length_of, read
 
 cdef extern from "allocation.h":
     bint is_addressable(int64_t n, size_t size)
@@ -56,7 +56,7 @@ cdef struct Column:
     int32_t index      # of the attribute KEY, ABSENT if it was not looked up yet
 
 
-cdef struct Entry:
+cdef struct AttributeEntry:
     # A key of an item with its value.
     PyObject* key
     PyObject* value
@@ -175,7 +175,7 @@ cdef class AttributeIndex:
         Nothing here runs Python code that could change the dictionary.
         """
         cdef Py_ssize_t position = 0, place = 0, n
-        cdef Entry[GROUP] entries
+        cdef AttributeEntry[GROUP] entries
         while True:
             n = 0
             while n < GROUP and PyDict_Next(item, &position, &entries[n].key, &entries[n].value):
@@ -188,14 +188,14 @@ cdef class AttributeIndex:
             self.add_entries(b, entries, n, place)
             place += n
 
-    cdef bint read_entries(self, Entry* entries, Py_ssize_t n, Py_ssize_t place) except -1:
+    cdef bint read_entries(self, AttributeEntry* entries, Py_ssize_t n, Py_ssize_t place) except -1:
         """Read the values of entries, of which the first has the position ``place``, and prefetch their look-ups.
 
         Returns False if a key is no text, or a value neither a text nor a finite float.
         """
         cdef Py_ssize_t i
         cdef uint64_t start
-        cdef const Slot* slot
+        cdef const WordSlot* slot
         for i in range(n):
             if not PyUnicode_CheckExact(<object> entries[i].key):
                 return False
@@ -222,7 +222,7 @@ cdef class AttributeIndex:
                     prefetch(slot.word)
         return True
 
-    cdef int add_entries(self, Buffer* b, const Entry* entries, Py_ssize_t n, Py_ssize_t place) except -1:
+    cdef int add_entries(self, Buffer* b, const AttributeEntry* entries, Py_ssize_t n, Py_ssize_t place) except -1:
         """Add the attributes of entries, of which the first has the position ``place``."""
         cdef Py_ssize_t i
         for i in range(n):
@@ -232,7 +232,7 @@ cdef class AttributeIndex:
                 append(b, self.key_index(entries[i].key, place + i, b.grow), entries[i].number)
         return 0
 
-    cdef int32_t pair_index(self, const Entry* entry, bint grow) except -2:
+    cdef int32_t pair_index(self, const AttributeEntry* entry, bint grow) except -2:
         """Return the index of the attribute KEY:TEXT, or ABSENT."""
         cdef void* found = self.by_name.find_pair(entry.key, entry.value, entry.hash)
         if found == NULL and (grow or not self.by_name.is_complete):

@@ -33,7 +33,7 @@ from herdner._ext.smoothing cimport (
 
 
 cdef enum:
-    SPARE = 512  # tokens that fit into the rows beside the longest sequence
+    EXTRA_ROWS = 512  # tokens that fit into the rows beside the longest sequence
     # Viterbi uses lanes if a call has at least FEW_TOKENS tokens, the longest stretch at most LONG_STRETCH, and all
     # stretches together at least PAYING_STRETCHES times as many as the longest.
     FEW_TOKENS = 4096
@@ -42,8 +42,8 @@ cdef enum:
 
 
 @cython.internal
-cdef class Viterbi:
-    """Viterbi of many sequences, and its memory."""
+cdef class ViterbiDecoder:
+    """Viterbi decoding of many sequences, and its memory."""
     cdef const double[:, ::1] unary
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] edge_table
@@ -61,7 +61,7 @@ cdef class Viterbi:
         cdef double[:, :, :, ::1] padded = padded_with_infinity(tables)
         self.unary, self.offsets, self.edge_table, self.states, self.scores = unary, offsets, edge_table, states, scores
         self.c = padded_tables(padded)
-        self.rows = np.empty((longest(offsets) + SPARE, padded.shape[3]))
+        self.rows = np.empty((longest(offsets) + EXTRA_ROWS, padded.shape[3]))
         self.references = padded
         return 0
 
@@ -226,7 +226,7 @@ def viterbi(const double[:, ::1] unary not None, tables, offsets, edge_table, in
     edge_table = own_edges(edge_table, unary.shape[0], len(tables))
     cdef int64_t n = len(offsets) - 1, s = 0, fault = -1
     require(states.shape[0] == unary.shape[0] and scores.shape[0] == n, "states and scores must fit the sequences")
-    cdef Viterbi best = Viterbi.__new__(Viterbi)
+    cdef ViterbiDecoder best = ViterbiDecoder.__new__(ViterbiDecoder)
     best.allocate(unary, tables, offsets, edge_table, states, scores)
     if not best.fills_lanes():
         with nogil:

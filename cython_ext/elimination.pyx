@@ -6,9 +6,9 @@ array whose last axis is this variable, so the K cells of a row are adjacent. Th
 all other variables of the bucket. ``strides`` [inputs, axes] gives the step of each table along each axis of the
 separator, 0 where the table does not contain the axis.
 
-`Messages` sums each variable out, in elimination order: the message of a bucket has one cell for each state of the
-separator, and is an input of a later bucket. `Beliefs` combines the probabilities of the separator with the inputs, in
-the opposite order, and adds up the beliefs of each input. Both passes process small buckets in one call. They give
+`CompiledMessages` sums each variable out, in elimination order: the message of a bucket has one cell for each state of
+the separator, and is an input of a later bucket. `Beliefs` combines the probabilities of the separator with the inputs,
+in the opposite order, and adds up the beliefs of each input. Both passes process small buckets in one call. They give
 large buckets to the caller as objects, whose blocks of rows can be computed by several threads.
 
 `herdner.inference.elimination` calls these passes.
@@ -61,7 +61,7 @@ cdef struct Node:
     Py_ssize_t n_blocks
 
 
-cdef struct Layout:
+cdef struct BucketLayout:
     Py_ssize_t n_tables, n_axes, n_inner, n_states, inner, outer  # inner: states of the separator in a block
     const int32_t* sizes       # [axes]
     const int64_t* step        # [tables, axes]
@@ -140,10 +140,10 @@ cdef inline Py_ssize_t axes_of_block(const int32_t* widths, Py_ssize_t n_axes, P
     return n_inner
 
 
-cdef bint open_layout(Layout* f, const Node* node, Table** inputs, bint in_logs) noexcept nogil:
+cdef bint open_layout(BucketLayout* f, const Node* node, Table** inputs, bint in_logs) noexcept nogil:
     """Lay out the tables of a bucket for the loops; return False without memory."""
     cdef Py_ssize_t i, k, n = node.n_inputs
-    memset(f, 0, sizeof(Layout))
+    memset(f, 0, sizeof(BucketLayout))
     f.n_tables, f.n_axes, f.n_states, f.sizes, f.step = n, node.n_axes, node.n_states, node.widths, node.strides
     f.n_inner = axes_of_block(node.widths, node.n_axes, node.n_states, &f.inner)
     f.outer = node.n_blocks
@@ -169,7 +169,7 @@ cdef bint open_layout(Layout* f, const Node* node, Table** inputs, bint in_logs)
     return True
 
 
-cdef bint lay_out_block(Layout* f, Py_ssize_t i) noexcept nogil:
+cdef bint lay_out_block(BucketLayout* f, Py_ssize_t i) noexcept nogil:
     """Find the places of the rows of a block in table ``i``; return False without memory."""
     cdef Py_ssize_t a, b, first = f.n_axes - f.n_inner
     cdef const int64_t* step = f.step + i * f.n_axes
@@ -202,7 +202,7 @@ cdef bint lay_out_block(Layout* f, Py_ssize_t i) noexcept nogil:
     return True
 
 
-cdef void close_layout(Layout* f) noexcept nogil:
+cdef void close_layout(BucketLayout* f) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(f.n_tables):
         if f.index:
@@ -216,11 +216,11 @@ cdef void close_layout(Layout* f) noexcept nogil:
     free(f.output)
     free(f.base)
     free(f.cells)
-    memset(f, 0, sizeof(Layout))
+    memset(f, 0, sizeof(BucketLayout))
 
 
 @cython.final
-cdef class BucketTree:
+cdef class CompiledBucketTree:
     """The buckets of an elimination order with their factors, which are multiplied into few tables for each bucket."""
     cdef readonly Py_ssize_t n
     cdef readonly double offset   # the logarithm of the constant by which the tables were scaled
@@ -523,9 +523,9 @@ cdef inline void add_axis(int32_t u, int32_t v, int32_t* axis, const int32_t[::1
 
 @cython.final
 @cython.no_gc_clear  # deallocation reads other objects
-cdef class Messages:
+cdef class CompiledMessages:
     """Messages of all buckets in elimination order, by sums or maxima."""
-    cdef readonly BucketTree tree
+    cdef readonly CompiledBucketTree tree
     cdef readonly bint maximised, is_impossible
     cdef readonly Py_ssize_t n_done  # messages that were computed
     cdef readonly double total       # sum of the logarithms of all maxima by which tables and messages were scaled
@@ -533,7 +533,7 @@ cdef class Messages:
     cdef double* offsets             # [n]
     cdef bint busy
 
-    def __cinit__(self, BucketTree tree not None, bint maximise):
+    def __cinit__(self, CompiledBucketTree tree not None, bint maximise):
         self.tree, self.maximised, self.total = tree, maximise, tree.offset
         self.is_impossible = tree.is_impossible
         self.tables = <Table*> zeroed_memory(tree.n + 1, sizeof(Table))
@@ -566,12 +566,12 @@ cdef class Messages:
             in_logs = in_logs or inputs[i].in_logs
         return in_logs or span > BUCKET_RANGE
 
-    cdef Status open_bucket(self, Layout* f, Py_ssize_t place, bint* in_logs) noexcept nogil:
+    cdef Status open_bucket(self, BucketLayout* f, Py_ssize_t place, bint* in_logs) noexcept nogil:
         """Lay out a bucket for the loops."""
         cdef const Node* node = &self.tree.nodes[place]
         cdef Table** inputs = <Table**> malloc((node.n_inputs + 1) * sizeof(Table*))
         cdef bint is_open
-        memset(f, 0, sizeof(Layout))
+        memset(f, 0, sizeof(BucketLayout))
         if not inputs:
             return NO_MEMORY
         in_logs[0] = self.find_inputs(node, inputs)
@@ -582,7 +582,7 @@ cdef class Messages:
             return NO_MEMORY
         return FINE
 
-    cdef Status open_message(self, Layout* f, bint* in_logs) noexcept nogil:
+    cdef Status open_message(self, BucketLayout* f, bint* in_logs) noexcept nogil:
         """Lay out the next bucket, and allocate its message."""
         cdef Table* message = &self.tables[self.n_done]
         message.length = self.tree.nodes[self.n_done].n_rows
@@ -604,7 +604,7 @@ cdef class Messages:
         return FINE
 
     cdef Status advance_small(self, int64_t most_cells, double* n_cells) noexcept nogil:
-        cdef Layout f
+        cdef BucketLayout f
         cdef bint in_logs
         cdef Status status = FINE
         cdef const Node* node
@@ -730,12 +730,12 @@ cdef class Messages:
 @cython.no_gc_clear  # deallocation reads other objects
 cdef class MessageBucket:
     """A large bucket whose message is computed in pieces, possibly by several threads."""
-    cdef Messages messages
-    cdef Layout f
+    cdef CompiledMessages messages
+    cdef BucketLayout f
     cdef bint in_logs, is_open
     cdef Py_ssize_t n_running  # calls in progress, in any thread
 
-    def __cinit__(self, Messages messages not None):
+    def __cinit__(self, CompiledMessages messages not None):
         if messages.busy or messages.is_impossible or messages.n_done == messages.tree.n:
             raise ValueError("no bucket is left")
         self.messages = messages
@@ -796,14 +796,14 @@ cdef class MessageBucket:
 @cython.no_gc_clear  # deallocation reads other objects
 cdef class Beliefs:
     """Marginals of variables and tables, by a pass over the buckets in reverse elimination order."""
-    cdef readonly Messages messages
+    cdef readonly CompiledMessages messages
     cdef readonly Py_ssize_t n_left  # buckets that are left
     cdef double** separators         # [n]: the probabilities of a bucket's separator, or NULL
     cdef double** tables             # [n_tables]: the marginal of each table, or NULL
     cdef double[::1] marginals_
     cdef bint with_tables, busy
 
-    def __cinit__(self, Messages messages not None, bint with_tables):
+    def __cinit__(self, CompiledMessages messages not None, bint with_tables):
         if messages.n_done != messages.tree.n or messages.maximised:
             raise ValueError("the messages must be complete, and they must be sums")
         self.messages, self.with_tables, self.n_left = messages, with_tables, messages.tree.n
@@ -850,7 +850,7 @@ cdef class Beliefs:
             view[i] = self.tables[t][i]
         return result
 
-    cdef Status open_bucket(self, Layout* f, Own* own) noexcept nogil:
+    cdef Status open_bucket(self, BucketLayout* f, Own* own) noexcept nogil:
         """Lay out the next bucket, and allocate its beliefs."""
         cdef Py_ssize_t place = self.n_left - 1, i
         cdef const Node* node = &self.messages.tree.nodes[place]
@@ -886,7 +886,7 @@ cdef class Beliefs:
                 return NO_MEMORY
         return FINE
 
-    cdef void close_bucket(self, Layout* f, Own* own) noexcept nogil:
+    cdef void close_bucket(self, BucketLayout* f, Own* own) noexcept nogil:
         """Free the layout of the next bucket and the probabilities of its separator, and go on to the bucket after."""
         free(own.logs)
         close_layout(f)
@@ -895,7 +895,7 @@ cdef class Beliefs:
         self.separators[self.n_left] = NULL
 
     cdef Status advance_small(self, int64_t most_cells, double* n_cells) noexcept nogil:
-        cdef Layout f
+        cdef BucketLayout f
         cdef Own own
         cdef Status status = FINE
         cdef const Node* node
@@ -913,7 +913,7 @@ cdef class Beliefs:
         return status
 
     def advance(self, int64_t most_cells):
-        """Process the next small buckets, and return their number of table cells; see `Messages.advance`."""
+        """Process the next small buckets, and return their number of table cells; see `CompiledMessages.advance`."""
         cdef double n_cells = 0
         cdef Status status
         if self.busy:
@@ -942,7 +942,7 @@ cdef class BeliefBucket:
     cell of a large belief. Each slice has a copy of each small belief.
     """
     cdef Beliefs beliefs
-    cdef Layout f
+    cdef BucketLayout f
     cdef Own own
     cdef bint is_open
     cdef Py_ssize_t n_running  # calls in progress, in any thread
@@ -1076,7 +1076,7 @@ cdef class BeliefBucket:
         cdef Py_ssize_t x, s, i
         cdef int64_t k
         cdef double* marginal
-        cdef BucketTree tree = self.beliefs.messages.tree
+        cdef CompiledBucketTree tree = self.beliefs.messages.tree
         if not self.is_open or self.n_running:
             raise ValueError("the bucket is closed, or a thread computes its blocks")
         self.is_open = self.beliefs.busy = False
@@ -1093,7 +1093,7 @@ cdef class BeliefBucket:
 
 # Loops ----------------------------------------------------------------------------------------------------------------
 
-cdef void fill_block(const Layout* f, bint log_domain, double* cells, const int64_t* base) noexcept nogil:
+cdef void fill_block(const BucketLayout* f, bint log_domain, double* cells, const int64_t* base) noexcept nogil:
     """Combine the tables on the rows of the block that begins at ``base`` in each table."""
     cdef Py_ssize_t i, b, k, n = f.inner * f.n_states, width = f.n_states
     cdef const double* table
@@ -1136,7 +1136,7 @@ cdef void fill_block(const Layout* f, bint log_domain, double* cells, const int6
                     cells[b * width + k] *= table[index[b] + k]
 
 
-cdef inline void first_block(const Layout* f, Py_ssize_t first, Py_ssize_t* digits, int64_t* base) noexcept nogil:
+cdef inline void first_block(const BucketLayout* f, Py_ssize_t first, Py_ssize_t* digits, int64_t* base) noexcept nogil:
     """Set the odometer over the outer axes to block ``first``."""
     cdef Py_ssize_t i, a
     memset(base, 0, f.n_tables * sizeof(int64_t))
@@ -1147,7 +1147,7 @@ cdef inline void first_block(const Layout* f, Py_ssize_t first, Py_ssize_t* digi
             base[i] += f.step[i * f.n_axes + a] * digits[a]
 
 
-cdef inline void next_block(const Layout* f, Py_ssize_t* digits, int64_t* base) noexcept nogil:
+cdef inline void next_block(const BucketLayout* f, Py_ssize_t* digits, int64_t* base) noexcept nogil:
     """Advance the odometer by one block."""
     cdef Py_ssize_t i, a = f.n_axes - f.n_inner - 1
     while a >= 0:
@@ -1162,8 +1162,8 @@ cdef inline void next_block(const Layout* f, Py_ssize_t* digits, int64_t* base) 
         a -= 1
 
 
-cdef void collect_rows(const Layout* f, bint log_domain, bint maximise, double* cells, int64_t* base, double* message,
-                       Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void collect_rows(const BucketLayout* f, bint log_domain, bint maximise, double* cells, int64_t* base,
+                       double* message, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef Py_ssize_t digits[64]
     cdef Py_ssize_t _, b, k, width = f.n_states
     cdef double top, total
@@ -1199,7 +1199,7 @@ cdef void collect_rows(const Layout* f, bint log_domain, bint maximise, double* 
         next_block(f, digits, base)
 
 
-cdef void distribute_rows(const Layout* f, const Own* own, double* cells, int64_t* base, double* marginal,
+cdef void distribute_rows(const BucketLayout* f, const Own* own, double* cells, int64_t* base, double* marginal,
                           Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef Py_ssize_t digits[64]
     cdef Py_ssize_t _, b, k, i, n = f.inner * f.n_states, width = f.n_states
@@ -1252,7 +1252,7 @@ cdef void distribute_rows(const Layout* f, const Own* own, double* cells, int64_
         next_block(f, digits, base)
 
 
-cdef inline void add_rows(const Layout* f, const double* cells, double* sums) noexcept nogil:
+cdef inline void add_rows(const BucketLayout* f, const double* cells, double* sums) noexcept nogil:
     """Add the sum of all rows of a block to ``sums`` [K]; the block first, which keeps rounding errors small."""
     cdef Py_ssize_t b, k, width = f.n_states
     cdef double total

@@ -30,7 +30,7 @@ cdef double UNITS = 256  # weights of variables are multiples of 1 / UNITS, so t
 
 # Graphs ---------------------------------------------------------------------------------------------------------------
 
-cdef struct Graph:
+cdef struct EliminationGraph:
     Py_ssize_t n
     int32_t** neighbours  # [n]: ascending
     int32_t* degree       # [n]
@@ -42,7 +42,7 @@ cdef struct Graph:
     uint64_t work         # entries that were read or moved
 
 
-cdef int fill_graph(Graph* g, starts_, neighbours_) except -1:
+cdef int fill_graph(EliminationGraph* g, starts_, neighbours_) except -1:
     """Check and copy the neighbours of all vertices; the heap is empty."""
     cdef const int64_t[::1] starts = owned(starts_, np.int64, 1, "starts")
     cdef const int32_t[::1] neighbours = owned(neighbours_, np.int32, 1, "neighbours")
@@ -80,7 +80,7 @@ cdef int fill_graph(Graph* g, starts_, neighbours_) except -1:
     return 0
 
 
-cdef void free_graph(Graph* g) noexcept:
+cdef void free_graph(EliminationGraph* g) noexcept:
     cdef Py_ssize_t v
     if g.neighbours:
         for v in range(g.n):
@@ -105,12 +105,12 @@ cdef inline Py_ssize_t first_not_below(const int32_t* row, Py_ssize_t first, Py_
     return first
 
 
-cdef inline bint is_adjacent(const Graph* g, int32_t a, int32_t b) noexcept nogil:
+cdef inline bint is_adjacent(const EliminationGraph* g, int32_t a, int32_t b) noexcept nogil:
     cdef Py_ssize_t at = first_not_below(g.neighbours[a], 0, g.degree[a], b)
     return at < g.degree[a] and g.neighbours[a][at] == b
 
 
-cdef bint insert(Graph* g, int32_t a, int32_t b) noexcept nogil:
+cdef bint insert(EliminationGraph* g, int32_t a, int32_t b) noexcept nogil:
     """Add ``b`` to the neighbours of ``a``; return False without memory."""
     cdef Py_ssize_t at = first_not_below(g.neighbours[a], 0, g.degree[a], b)
     cdef int32_t* moved
@@ -126,7 +126,7 @@ cdef bint insert(Graph* g, int32_t a, int32_t b) noexcept nogil:
     return True
 
 
-cdef void detach(Graph* g, int32_t a, int32_t b) noexcept nogil:
+cdef void detach(EliminationGraph* g, int32_t a, int32_t b) noexcept nogil:
     """Remove ``b`` from the neighbours of ``a``."""
     cdef Py_ssize_t at = first_not_below(g.neighbours[a], 0, g.degree[a], b)
     g.degree[a] -= 1
@@ -134,7 +134,7 @@ cdef void detach(Graph* g, int32_t a, int32_t b) noexcept nogil:
     g.work += (g.degree[a] - at) // 8 + 4
 
 
-cdef void discard(Graph* g, int32_t v) noexcept nogil:
+cdef void discard(EliminationGraph* g, int32_t v) noexcept nogil:
     """Free the neighbours of a vertex that was removed."""
     free(g.neighbours[v])
     g.neighbours[v] = NULL
@@ -143,11 +143,11 @@ cdef void discard(Graph* g, int32_t v) noexcept nogil:
 
 # The heap: keys in ascending order, vertices of the same key in the order of their indices ----------------------------
 
-cdef inline bint is_less(const Graph* g, int32_t a, int32_t b) noexcept nogil:
+cdef inline bint is_less(const EliminationGraph* g, int32_t a, int32_t b) noexcept nogil:
     return g.key[a] < g.key[b] or g.key[a] == g.key[b] and a < b
 
 
-cdef void move_up(Graph* g, int32_t v) noexcept nogil:
+cdef void move_up(EliminationGraph* g, int32_t v) noexcept nogil:
     cdef Py_ssize_t at = g.place[v], above
     while at > 0:
         above = (at - 1) >> 1
@@ -160,7 +160,7 @@ cdef void move_up(Graph* g, int32_t v) noexcept nogil:
     g.place[v] = <int32_t> at
 
 
-cdef void move_down(Graph* g, int32_t v) noexcept nogil:
+cdef void move_down(EliminationGraph* g, int32_t v) noexcept nogil:
     cdef Py_ssize_t at = g.place[v], below
     while True:
         below = 2 * at + 1
@@ -177,7 +177,7 @@ cdef void move_down(Graph* g, int32_t v) noexcept nogil:
     g.place[v] = <int32_t> at
 
 
-cdef void set_key(Graph* g, int32_t v, double key) noexcept nogil:
+cdef void set_key(EliminationGraph* g, int32_t v, double key) noexcept nogil:
     """Set the key of a vertex; add the vertex to the heap if it is not in the heap."""
     g.key[v] = key
     if g.place[v] < 0:
@@ -188,7 +188,7 @@ cdef void set_key(Graph* g, int32_t v, double key) noexcept nogil:
     move_down(g, v)
 
 
-cdef void remove_key(Graph* g, int32_t v) noexcept nogil:
+cdef void remove_key(EliminationGraph* g, int32_t v) noexcept nogil:
     """Remove a vertex from the heap."""
     cdef Py_ssize_t at = g.place[v]
     cdef int32_t moved
@@ -212,7 +212,7 @@ cdef enum Criterion:
 @cython.final
 cdef class GreedyOrder:
     """Search for one elimination order of a graph by a greedy rule; vertices with at most one neighbour are first."""
-    cdef Graph g
+    cdef EliminationGraph g
     cdef double* log_size      # [n]: log2 of the number of states
     cdef double* weight        # [n]: a multiple of 1 / UNITS
     cdef double* weight_sum    # [n]: sum of the weights of all neighbours
@@ -313,7 +313,7 @@ cdef class GreedyOrder:
 
     cdef bint search(self, uint64_t most_work) noexcept nogil:
         """Eliminate vertices until the work is done; return False without memory."""
-        cdef Graph* g = &self.g
+        cdef EliminationGraph* g = &self.g
         cdef int32_t v, u
         while not self.is_hopeless and self.n_ordered < g.n and g.work < most_work:
             if self.n_leaves:
@@ -370,7 +370,7 @@ cdef class GreedyOrder:
 
     cdef double first_cost(self, int32_t v) noexcept nogil:
         """Return the cost of eliminating ``v`` now."""
-        cdef Graph* g = &self.g
+        cdef EliminationGraph* g = &self.g
         cdef Py_ssize_t e
         cdef int32_t u
         cdef double cost = 0
@@ -383,7 +383,7 @@ cdef class GreedyOrder:
 
     cdef double common(self, int32_t a, int32_t b, double loss) noexcept nogil:
         """Return the weight of the common neighbours of ``a`` and ``b``; lower their costs by ``loss``."""
-        cdef Graph* g = &self.g
+        cdef EliminationGraph* g = &self.g
         cdef const int32_t* x
         cdef const int32_t* y
         cdef Py_ssize_t i = 0, j = 0, n_x, n_y
@@ -431,7 +431,7 @@ cdef class GreedyOrder:
 
     cdef bint eliminate(self, int32_t v) noexcept nogil:
         """Join the neighbours of ``v``, remove it, and update the costs; return False without memory."""
-        cdef Graph* g = &self.g
+        cdef EliminationGraph* g = &self.g
         cdef const int32_t* row = g.neighbours[v]
         cdef Py_ssize_t i, j, at, n = g.degree[v]
         cdef int32_t a
@@ -473,7 +473,7 @@ def least_largest_bucket(const int64_t[::1] starts not None, const int32_t[::1] 
     Args:
         starts, neighbours, log_sizes: The graph, as in `GreedyOrder`.
     """
-    cdef Graph g
+    cdef EliminationGraph g
     cdef Py_ssize_t e
     cdef int32_t u, v
     cdef double bound = 0, key
@@ -518,7 +518,7 @@ def find_block(const int64_t[::1] starts not None, const int32_t[::1] neighbours
         ties: float64[n], numbers from 0 to below 1 that decide between vertices with equally many neighbours.
         is_missing: uint8[n], 1 for vertices that are in no earlier block; set to 0 for the vertices of the block.
     """
-    cdef Graph g, by_degree
+    cdef EliminationGraph g, by_degree
     cdef Py_ssize_t e, n = log_sizes.shape[0], n_block = 0
     cdef int32_t v, u
     cdef bint has_memory = True
@@ -568,13 +568,13 @@ def find_block(const int64_t[::1] starts not None, const int32_t[::1] neighbours
         free_graph(&by_degree)
 
 
-cdef inline double late_key(const Graph* g, int32_t v, const double[::1] ties, const unsigned char[::1] is_missing
-                            ) noexcept nogil:
+cdef inline double late_key(const EliminationGraph* g, int32_t v, const double[::1] ties,
+                            const unsigned char[::1] is_missing) noexcept nogil:
     """Return a key that is smallest for the vertex that is left out of a block."""
     return (<double> (1 << 30) if is_missing[v] else 0.0) - g.degree[v] + ties[v]
 
 
-cdef bint join_neighbours(Graph* g, int32_t v) noexcept nogil:
+cdef bint join_neighbours(EliminationGraph* g, int32_t v) noexcept nogil:
     """Join all neighbours of a vertex to each other; return False without memory."""
     cdef Py_ssize_t i, j
     cdef int32_t a, b

@@ -28,12 +28,12 @@ cdef class FeatureWeights:
     Parameters: as in `herdner.crf.weights.ChainWeights`, whose row r has the entries ``starts[r]:starts[r + 1]``.
     """
 
-    def __cinit__(self, keys, starts, labels, weights, Py_ssize_t n_labels):
-        entries = np.zeros((len(labels) + 1, 2), np.int64)  # never empty, so that its address exists
+    def __cinit__(self, keys, starts, tags, weights, Py_ssize_t n_tags):
+        entries = np.zeros((len(tags) + 1, 2), np.int64)  # never empty, so that its address exists
         entries[:-1, 0] = np.asarray(weights, np.float64).view(np.int64)
-        entries[:-1, 1] = labels
-        require(0 <= n_labels < 1 << 16 and (not (entries[:-1, 1] < 0).any())
-                and (entries[:, 1] < max(n_labels, 1)).all(), f"labels of weights must be from 0 to {n_labels - 1}")
+        entries[:-1, 1] = tags
+        require(0 <= n_tags < 1 << 16 and (not (entries[:-1, 1] < 0).any())
+                and (entries[:, 1] < max(n_tags, 1)).all(), f"tags of weights must be from 0 to {n_tags - 1}")
         starts = np.array(starts, np.int64)
         require_offsets(starts, len(entries) - 1, "starts")
         counts = np.diff(starts)
@@ -42,8 +42,8 @@ cdef class FeatureWeights:
         self.table = build_table(own_keys, (starts[:counts.size] << 16 | counts).astype(np.uint64))
         self.entry_rows = entries
         self.slots, self.mask = <const Slot*> &self.table[0, 0], self.table.shape[0] - 1
-        self.entries = <const Entry*> &self.entry_rows[0, 0]
-        self.n_labels = n_labels
+        self.entries = <const WeightEntry*> &self.entry_rows[0, 0]
+        self.n_tags = n_tags
         self.filter_words = filter_of(own_keys)
         self.filter, self.filter_mask = &self.filter_words[0], 64 * self.filter_words.shape[0] - 1
 

@@ -135,7 +135,7 @@ cdef class Extractor:
     cdef object lock        # a ForkLock; its lock is held while words are looked up and added
     cdef object identity    # owner of all stores of this extractor
     cdef const uint64_t[::1] nothing
-    cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
+    cdef Py_ssize_t n_occurrences, n_position, n_tags, window, reach, n_conjunctions, max_keys
 
     def __cinit__(self, plan, WordTable classes, WordTable vectors, WordTable gazetteers, Py_ssize_t n_gazetteers,
                   lock, FeatureWeights weights=None, topics=None, CompiledNetwork network=None):
@@ -148,9 +148,9 @@ cdef class Extractor:
         self.n_occurrences, self.window = plan["n_occurrences"], plan["window"]
         self.classes, self.vectors, self.gazetteers, self.weights = classes, vectors, gazetteers, weights
         self.topics = None if topics is None else checked_topics(topics)
-        self.n_labels = weights.n_labels if weights is not None else 0
+        self.n_tags = weights.n_tags if weights is not None else 0
         self.network = network
-        require(network is None or network.n_labels == self.n_labels, "the network and the weights have different tags")
+        require(network is None or network.n_tags == self.n_tags, "the network and the weights have different tags")
         require(0 <= n_gazetteers <= MOST_GAZETTEERS, "there are too many gazetteers")
         self.n_position = N_POSITION_ATTRIBUTES + n_gazetteers
         self.max_keys = (self.singles.shape[0] + self.n_conjunctions
@@ -220,7 +220,7 @@ cdef class Extractor:
 
     cdef Py_ssize_t sum_width(self):
         """Return the number of sums of a word: one for each place and label."""
-        return (2 * self.window + 3) * self.n_labels
+        return (2 * self.window + 3) * self.n_tags
 
     cdef TypeStore new_store(self, Py_ssize_t n_tokens):
         cdef TypeStore store = TypeStore(max(2 * MANY_TYPES, MANY_TYPES + n_tokens), self.sum_width(),
@@ -255,11 +255,11 @@ cdef class Extractor:
         for look_up in range(2):  # prefetch all weights, then add them
             for t in range(self.singles.shape[0]):
                 self.sum_one(self.single_seeds[t], attributes[self.singles[t, 0]],
-                             sums + (self.singles[t, 1] + self.window) * self.n_labels, look_up)
+                             sums + (self.singles[t, 1] + self.window) * self.n_tags, look_up)
             for t in range(self.elsewhere.shape[0]):
                 for side in range(2):
                     self.sum_one(self.elsewhere_seeds[t, side], attributes[self.elsewhere[t]],
-                                 sums + (2 * self.window + 1 + side) * self.n_labels, look_up)
+                                 sums + (2 * self.window + 1 + side) * self.n_tags, look_up)
 
     cdef inline void sum_one(self, uint64_t seed, uint64_t value, double* sums, bint look_up) noexcept nogil:
         cdef uint64_t key = combine(seed, value)
@@ -454,7 +454,7 @@ cdef class Extractor:
         if self.weights is None:
             raise ValueError("this extractor has no weights to score with")
         cdef Context context = self.context(tokens, sentence_offsets, documents)
-        scores_array = np.zeros((context.view.n, self.n_labels))
+        scores_array = np.zeros((context.view.n, self.n_tags))
         buffer_array = np.empty((RING, self.n_conjunctions + 1), np.uint64)
         cdef double[:, ::1] scores = scores_array
         cdef uint64_t[:, ::1] buffer = buffer_array
@@ -468,7 +468,7 @@ cdef class Extractor:
     def network_scores(self, tokens, sentence_offsets):
         """Return the part of `scores` that the network adds: float64[n, n_tags]."""
         cdef Context context = self.context(tokens, sentence_offsets, None)
-        scores_array = np.zeros((context.view.n, self.n_labels))
+        scores_array = np.zeros((context.view.n, self.n_tags))
         cdef double[:, ::1] scores = scores_array
         cdef Py_ssize_t s, i
         if self.network is None or not context.view.n:
@@ -526,9 +526,9 @@ cdef class Extractor:
                     self.weights.prefetch_filter(row[k])
                 n_sums[i % 2] = self.find_word_sums(context, i, offsets[s], offsets[s + 1], sums[i % 2])
                 if self.network is not None:
-                    self.add_network(context, i, offsets[s], offsets[s + 1], scores + i * self.n_labels, buffers)
+                    self.add_network(context, i, offsets[s], offsets[s + 1], scores + i * self.n_tags, buffers)
             if 1 <= i <= n:
-                add_rows(scores + (i - 1) * self.n_labels, sums[(i - 1) % 2], n_sums[(i - 1) % 2], self.n_labels)
+                add_rows(scores + (i - 1) * self.n_tags, sums[(i - 1) % 2], n_sums[(i - 1) % 2], self.n_tags)
                 j = (i - 1) % RING
                 row = &buffer[j, 0]
                 n_keys[j] = self.drop_unknown(row, n_keys[j])
@@ -541,7 +541,7 @@ cdef class Extractor:
             if 3 <= i:
                 row = &buffer[(i - 3) % RING, 0]
                 for k in range(n_keys[(i - 3) % RING]):
-                    self.weights.add(row[k], scores + (i - 3) * self.n_labels)
+                    self.weights.add(row[k], scores + (i - 3) * self.n_tags)
 
     cdef Py_ssize_t drop_unknown(self, uint64_t* keys, Py_ssize_t n) noexcept nogil:
         """Move the keys that may have weights to the front and return their number. A branch would be unpredictable."""
@@ -569,19 +569,19 @@ cdef class Extractor:
                     sums[n] = self.sums_at(context, context.types[neighbour], 2 * self.window + 1 + side)
                     n += 1
         for k in range(n):
-            for offset in range(0, self.n_labels, 8):  # a cache line holds 8 doubles
+            for offset in range(0, self.n_tags, 8):  # a cache line holds 8 doubles
                 prefetch(sums[k] + offset)
         return n
 
     cdef inline const double* sums_at(self, Context context, Py_ssize_t type, Py_ssize_t place) noexcept nogil:
-        return context.store.sums_of(type) + place * self.n_labels
+        return context.store.sums_of(type) + place * self.n_tags
 
 
-cdef void add_rows(double* scores, const double** rows, Py_ssize_t n, Py_ssize_t n_labels) noexcept nogil:
+cdef void add_rows(double* scores, const double** rows, Py_ssize_t n, Py_ssize_t n_tags) noexcept nogil:
     """Add the rows one by one to the scores of each tag; four tags at a time stay in registers."""
     cdef double a, b, c, d
     cdef Py_ssize_t k = 0, i
-    while k + 4 <= n_labels:
+    while k + 4 <= n_tags:
         a, b, c, d = scores[k], scores[k + 1], scores[k + 2], scores[k + 3]
         for i in range(n):
             a += rows[i][k]
@@ -590,7 +590,7 @@ cdef void add_rows(double* scores, const double** rows, Py_ssize_t n, Py_ssize_t
             d += rows[i][k + 3]
         scores[k], scores[k + 1], scores[k + 2], scores[k + 3] = a, b, c, d
         k += 4
-    while k < n_labels:
+    while k < n_tags:
         for i in range(n):
             scores[k] += rows[i][k]
         k += 1

@@ -159,7 +159,7 @@ def mark_used_weights(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, :
     """Mark the weights that some token uses with a tag that it may have: ``dense`` [D, K], and sparse ``entries``."""
     cdef const int32_t[::1] uses = data.uses
     cdef const int64_t[::1] starts = data.starts, middles = data.middles
-    cdef const uint8_t[::1] entry_labels = data.entry_labels
+    cdef const uint8_t[::1] entry_tags = data.entry_tags
     cdef Py_ssize_t t, i, k
     with nogil:
         for t in range(allowed.shape[0]):
@@ -167,12 +167,12 @@ def mark_used_weights(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, :
                 for k in range(allowed.shape[1]):
                     dense[uses[i], k] |= allowed[t, k]
             for i in range(middles[t], starts[t + 1]):
-                entries[uses[i]] |= allowed[t, entry_labels[uses[i]]]
+                entries[uses[i]] |= allowed[t, entry_tags[uses[i]]]
 
 
 @cython.internal
 @cython.final
-cdef class Layout:
+cdef class FeatureLayout:
     """Private and checked copy of rows of features; row r has columns and entries (see `chain_features`)."""
     cdef const int32_t[::1] columns, entries
     cdef const int64_t[::1] column_starts, entry_starts
@@ -188,16 +188,16 @@ cdef class Layout:
         require_below(self.columns, n_columns)
         require_below(self.entries, n_entries)
 
-    cdef chain_features features(self, const uint8_t[::1] entry_labels, const double[::1] values, int stride):
+    cdef chain_features features(self, const uint8_t[::1] entry_tags, const double[::1] values, int stride):
         """Return the addresses that loops read."""
         cdef chain_features f
-        f.columns, f.entries, f.entry_labels, f.values = NULL, NULL, NULL, NULL
+        f.columns, f.entries, f.entry_tags, f.values = NULL, NULL, NULL, NULL
         f.stride, f.n_rows = stride, self.column_starts.shape[0] - 1
         f.column_starts, f.entry_starts = &self.column_starts[0], &self.entry_starts[0]
         if self.columns.shape[0]:
             f.columns = &self.columns[0]
         if self.entries.shape[0]:
-            f.entries, f.entry_labels = &self.entries[0], &entry_labels[0]
+            f.entries, f.entry_tags = &self.entries[0], &entry_tags[0]
             if values is not None:
                 f.values = &values[0]
         return f
@@ -219,10 +219,10 @@ cdef class TrainingData:
     """
     cdef const int32_t[::1] states
     cdef const int64_t[::1] sentence_offsets
-    cdef const uint8_t[::1] entry_labels
+    cdef const uint8_t[::1] entry_tags
     cdef const uint8_t[:, ::1] allowed
     cdef const double[::1] values
-    cdef Layout tokens, bundles   # the dense columns of a token are bundles
+    cdef FeatureLayout tokens, bundles   # the dense columns of a token are bundles
     cdef Py_ssize_t n_dense, first
 
     def __cinit__(self, data, Py_ssize_t first, Py_ssize_t last):
@@ -230,8 +230,8 @@ cdef class TrainingData:
         # Each attribute is read once, because it could have another value the next time.
         states, uses, allowed, values = np.asarray(data.states), np.asarray(data.uses), data.allowed, data.values
         self.n_dense, self.first = len(data.dense), first
-        self.entry_labels = own(data.entry_labels, np.uint8, 1, "entry_labels")
-        n_entries = self.entry_labels.shape[0]
+        self.entry_tags = own(data.entry_tags, np.uint8, 1, "entry_tags")
+        n_entries = self.entry_tags.shape[0]
         offsets = own(data.sentence_offsets, np.int64, 1, "sentence_offsets")
         require_offsets(offsets, len(states), "sentence_offsets")
         require(0 <= first <= last < len(offsets), "the sentences must exist")
@@ -250,8 +250,8 @@ cdef class TrainingData:
         n = self.states.shape[0]
         require(0 < self.allowed.shape[1] <= 256, "there must be 1 to 256 tags")
         require(self.allowed.shape[0] == n, "each token needs allowed tags")
-        for i in range(self.entry_labels.shape[0]):
-            require(self.entry_labels[i] < self.allowed.shape[1], "entries must have tags that exist")
+        for i in range(self.entry_tags.shape[0]):
+            require(self.entry_tags[i] < self.allowed.shape[1], "entries must have tags that exist")
         for t in range(n):
             require(-1 <= self.states[t] < self.allowed.shape[1], "states must be tags or -1")
         require(self.n_dense + n_entries < 1 << 31, "there are too many weights")
@@ -262,8 +262,8 @@ cdef class TrainingData:
             <int32_t> (self.n_dense + n_entries),
         )
         n_bundles = len(bundles[1]) - 1
-        self.tokens = Layout(*tokens, n, n_bundles, n_entries)
-        self.bundles = Layout(*bundles, n_bundles, self.n_dense, n_entries)
+        self.tokens = FeatureLayout(*tokens, n, n_bundles, n_entries)
+        self.bundles = FeatureLayout(*bundles, n_bundles, self.n_dense, n_entries)
         self.values = None if values is None else own(values, np.float64, 1, "values")
         require(values is None or len(values) == self.tokens.entries.shape[0], "each entry needs a value")
 
@@ -281,7 +281,7 @@ cdef features_of(const int32_t[::1] uses, const int64_t[::1] starts, const int64
 
 @cython.internal
 @cython.boundscheck(False)
-cdef class Batch:
+cdef class TokenBatch:
     """A batch of sentences: their log-potentials, the results of forward-backward, and their weights."""
     cdef double[:, ::1] unary, nodes
     cdef double[::1] log_z, weights
@@ -387,17 +387,17 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
             and start.shape[0] == n_states == end.shape[0], "transition, start and end must fit the tags")
     require(dense.shape[0] == data.n_dense and dense.shape[1] == (n_states + 3) // 4 * 4,
             "the dense table needs a padded row for each column")
-    require(entries.shape[0] == data.entry_labels.shape[0], "each entry needs a weight")
+    require(entries.shape[0] == data.entry_tags.shape[0], "each entry needs a weight")
     require(dense_slope.shape[0] == dense.shape[0] and dense_slope.shape[1] == dense.shape[1]
             and entry_slope.shape[0] == entries.shape[0] and transition_slope.shape[0] == n_states
             and transition_slope.shape[1] == n_states, "slopes must have the shapes of their weights")
     cdef int64_t n_longest = longest(offsets), s = 0, i, n, at, to, fault = -1, n_batch
     cdef Workspace space = Workspace(transition, n_longest)
-    cdef Batch batch = Batch(space, offsets, n_longest)
+    cdef TokenBatch batch = TokenBatch(space, offsets, n_longest)
     cdef PartialSentences partial = PartialSentences(transition, n_longest, data.allowed)
     cdef int stride = space.c.scaled.stride
-    cdef chain_features tokens = data.tokens.features(data.entry_labels, data.values, stride)
-    cdef chain_features bundles = data.bundles.features(data.entry_labels, None, stride)
+    cdef chain_features tokens = data.tokens.features(data.entry_tags, data.values, stride)
+    cdef chain_features bundles = data.bundles.features(data.entry_tags, None, stride)
     cdef double[:, ::1] sums = in_lines((bundles.n_rows + 1, stride))
     cdef double[:, ::1] slope_sums = in_lines((bundles.n_rows + 1, stride))
     cdef const double* weights = NULL

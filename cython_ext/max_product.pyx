@@ -22,7 +22,7 @@ from rows cimport BUDGET, MOST_VARIABLES
 from sums cimport CompensatedSum, add
 
 
-cdef class MaxProduct:
+cdef class MaxProductLoop:
     """Messages and beliefs of a graph, in the layout of herdner.inference.backends.max_product.
 
     ``sizes`` [V]; ``unary`` [V, K] log-potentials; ``scope`` [S], the variable of each slot; ``factor_of`` [S];

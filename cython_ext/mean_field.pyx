@@ -19,7 +19,7 @@ from rows cimport next_configuration, state_value
 from sums cimport CompensatedSum, add
 
 
-cdef class MeanField:
+cdef class MeanFieldLoop:
     """Mean-field updates of q [V, K] in place, one variable at a time: q <- (1 - damping) q + damping * best."""
     cdef conditionals c
     cdef CompiledConditionals references

@@ -58,7 +58,7 @@ cdef class CompiledNetwork:
         self.bias = own(bias, np.int16, 1, "bias")
         self.output_bias = own(output_bias, np.int32, 1, "output_bias")
         self.columns = own(columns, np.int32, 1, "columns")
-        self.n_tags, self.n_labels = self.outputs.shape[0], self.columns.shape[0]
+        self.n_outputs, self.n_tags = self.outputs.shape[0], self.columns.shape[0]
         self.shift, self.scale = shift, scale
         require(self.attributes.shape[1] == 2, "attributes need an index and the number of bits")
         starts = np.zeros(self.attributes.shape[0] + self.codes.shape[1] + 1, np.int64)
@@ -91,13 +91,13 @@ cdef class CompiledNetwork:
         require(self.units <= MOST_UNITS and self.n_dimensions <= MOST_DIMENSIONS
                 and self.n_dimensions == self.tables.shape[1], "the hidden layer of a network has a wrong shape")
         require(self.bias.shape[0] == self.units == self.outputs.shape[1]
-                and self.output_bias.shape[0] == self.n_tags >= 1, "the output layer of a network has a wrong shape")
+                and self.output_bias.shape[0] == self.n_outputs >= 1, "the output layer of a network has a wrong shape")
         require(0 <= shift <= 30 and np.isfinite(scale), "the shift or the scale of a network is out of range")
         require((np.abs(np.asarray(self.bias).astype(np.int64)) <= LARGEST_BIAS).all()
                 and (np.abs(np.asarray(self.output_bias).astype(np.int64)) <= LARGEST_OUTPUT_BIAS).all(),
                 "a bias of a network is too large")
-        for k in range(self.n_labels):
-            require(-1 <= self.columns[k] < self.n_tags, "columns must be tags of the network, or -1")
+        for k in range(self.n_tags):
+            require(-1 <= self.columns[k] < self.n_outputs, "columns must be tags of the network, or -1")
 
     cdef object in_lanes(self, hidden):
         """Return the matrices of the hidden layer, one below the other, in the layout of `network_multiply`.
@@ -152,10 +152,10 @@ cdef class CompiledNetwork:
                 value &= (<uint64_t> 1 << self.places[k, 1]) - 1
                 network_add(sums, &self.place_rows[self.place_starts[k] + <int64_t> value, 0], self.units)
         network_limit(sums, 0, 32767, self.units)
-        for k in range(self.n_tags):
+        for k in range(self.n_outputs):
             products[k] = self.output_bias[k] + network_product(sums, &self.outputs[k, 0], self.units)
         best = products[0]
-        for k in range(1, self.n_tags):
+        for k in range(1, self.n_outputs):
             best = max(best, products[k])
-        for k in range(self.n_labels):
+        for k in range(self.n_tags):
             scores[k] += self.scale * (best if self.columns[k] == -1 else products[self.columns[k]])

@@ -2,7 +2,7 @@
 """Online learning of linear chains: averaged perceptron, passive aggressive, AROW and SGD, one sequence at a time.
 
 Called by ``herdner.crf.online``. A weight vector has one number for each entry of `OnlineChains` (an attribute with a
-label), and then one for each learned transition.
+tag), and then one for each learned transition.
 """
 
 import numpy as np
@@ -23,28 +23,28 @@ PERCEPTRON = MARGIN_PERCEPTRON
 
 @cython.final
 cdef class OnlineChains:
-    """Sequences with sparse attributes and the labels that each item may have; all arrays are copied and checked.
+    """Sequences with sparse attributes and the tags that each item may have; all arrays are copied and checked.
 
     ``offsets`` int64[S + 1]: borders of the sequences. ``starts`` int64[n + 1] and ``uses`` int32[m]: item t uses the
-    entries ``uses[starts[t]:starts[t + 1]]``. ``values`` float64[m], or None for 1. ``entry_labels`` uint8[E]: label of
-    each entry. ``states`` int32[n]: label of each item, or -1 if it may have several. ``allowed`` uint8[n, K].
+    entries ``uses[starts[t]:starts[t + 1]]``. ``values`` float64[m], or None for 1. ``entry_tags`` uint8[E]: tag of
+    each entry. ``states`` int32[n]: tag of each item, or -1 if it may have several. ``allowed`` uint8[n, K].
     ``learned`` bool[K, K]: transitions with a weight. ``fixed`` float64[K, K]: log-potentials that are added to the
     weights of transitions; -inf forbids a transition.
     """
     cdef const int64_t[::1] offsets, starts
     cdef const int32_t[::1] uses, states
     cdef const double[::1] values
-    cdef const uint8_t[::1] entry_labels
+    cdef const uint8_t[::1] entry_tags
     cdef const uint8_t[:, ::1] allowed
     cdef const int32_t[:, ::1] pairs
     cdef const double[:, ::1] fixed
     cdef int64_t n_weights, longest
     cdef int n_states
 
-    def __cinit__(self, offsets, starts, uses, values, entry_labels, states, allowed, learned, fixed):
+    def __cinit__(self, offsets, starts, uses, values, entry_tags, states, allowed, learned, fixed):
         offsets, starts = own(offsets, np.int64, 1, "offsets"), own(starts, np.int64, 1, "starts")
         uses, states = own(uses, np.int32, 1, "uses"), own(states, np.int32, 1, "states")
-        entry_labels, allowed = own(entry_labels, np.uint8, 1, "entry_labels"), own(allowed, np.uint8, 2, "allowed")
+        entry_tags, allowed = own(entry_tags, np.uint8, 1, "entry_tags"), own(allowed, np.uint8, 2, "allowed")
         learned, fixed = own(learned, np.bool_, 2, "learned"), own(fixed, np.float64, 2, "fixed")
         n, m = len(states), len(uses)
         n_states = fixed.shape[0]
@@ -53,14 +53,14 @@ cdef class OnlineChains:
         if len(starts) != n + 1:
             raise ValueError("starts must have a border for each item")
         if fixed.shape != (n_states, n_states) or learned.shape != fixed.shape or not 1 <= n_states <= 256:
-            raise ValueError("learned and fixed must have shape [K, K] with 1 to 256 labels")
+            raise ValueError("learned and fixed must have shape [K, K] with 1 to 256 tags")
         if allowed.shape != (n, n_states):
             raise ValueError("allowed must have shape [n, K]")
-        if m and not 0 <= uses.min() <= uses.max() < len(entry_labels):
+        if m and not 0 <= uses.min() <= uses.max() < len(entry_tags):
             raise ValueError("uses must be indices of entries")
-        if (len(entry_labels) and entry_labels.max() >= n_states
+        if (len(entry_tags) and entry_tags.max() >= n_states
                 or n and not -1 <= states.min() <= states.max() < n_states):
-            raise ValueError("labels must be indices below K")
+            raise ValueError("tags must be indices below K")
         if np.isnan(fixed).any() or (fixed == np.inf).any():
             raise ValueError("fixed must be finite or -inf")
         if values is not None:
@@ -68,11 +68,11 @@ cdef class OnlineChains:
             if values.shape != (m,) or not np.isfinite(values).all():
                 raise ValueError("values must be a finite number for each use")
         pairs = np.full(learned.shape, -1, np.int32)
-        pairs[learned] = np.arange(len(entry_labels), len(entry_labels) + learned.sum())
+        pairs[learned] = np.arange(len(entry_tags), len(entry_tags) + learned.sum())
         self.offsets, self.starts, self.uses, self.values = offsets, starts, uses, values
-        self.entry_labels, self.states, self.allowed = entry_labels, states, allowed
+        self.entry_tags, self.states, self.allowed = entry_tags, states, allowed
         self.pairs, self.fixed, self.n_states = pairs, fixed, n_states
-        self.n_weights = len(entry_labels) + int(learned.sum())
+        self.n_weights = len(entry_tags) + int(learned.sum())
         self.longest = max(int(np.diff(offsets).max(initial=1)), 1)
 
     def __len__(self):
@@ -128,10 +128,10 @@ cdef class Pass:
         for t in range(n):
             for i in range(self.data.starts[first + t], self.data.starts[first + t + 1]):
                 value = scale if self.data.values is None else scale * self.data.values[i]
-                self.unary[t, self.data.entry_labels[self.data.uses[i]]] += value * self.weights[self.data.uses[i]]
+                self.unary[t, self.data.entry_tags[self.data.uses[i]]] += value * self.weights[self.data.uses[i]]
 
     cdef double viterbi(self, int64_t first, int64_t n, bint constrained, int32_t[::1] states) noexcept nogil:
-        """Find the best labels (among those that are allowed, if ``constrained``) and return their score."""
+        """Find the best tags (among those that are allowed, if ``constrained``) and return their score."""
         cdef int64_t t
         cdef int k, j, best
         cdef double score, top
@@ -158,7 +158,7 @@ cdef class Pass:
         return top
 
     cdef double find_gold(self, int64_t first, int64_t n) noexcept nogil:
-        """Find the annotated labels, or the best ones that are allowed, and return their score."""
+        """Find the annotated tags, or the best ones that are allowed, and return their score."""
         cdef int64_t t
         cdef double score = 0.0
         for t in range(n):
@@ -184,9 +184,9 @@ cdef class Pass:
         self.delta[index] += value
 
     cdef void find_delta(self, int64_t first, int64_t n) noexcept nogil:
-        """Fill ``delta`` with the features of the annotated labels minus those of the best labels."""
+        """Fill ``delta`` with the features of the annotated tags minus those of the best tags."""
         cdef int64_t t, i
-        cdef int32_t gold, best, label
+        cdef int32_t gold, best, tag
         cdef double value
         for i in range(self.n_active):
             self.delta[self.active[i]], self.is_active[self.active[i]] = 0.0, 0
@@ -195,11 +195,11 @@ cdef class Pass:
             gold, best = self.gold[t], self.best[t]
             if gold != best:
                 for i in range(self.data.starts[first + t], self.data.starts[first + t + 1]):
-                    label = self.data.entry_labels[self.data.uses[i]]
+                    tag = self.data.entry_tags[self.data.uses[i]]
                     value = 1.0 if self.data.values is None else self.data.values[i]
-                    if label == gold:
+                    if tag == gold:
                         self.change(self.data.uses[i], value)
-                    elif label == best:
+                    elif tag == best:
                         self.change(self.data.uses[i], -value)
             if t and (gold != best or self.gold[t - 1] != self.best[t - 1]):
                 if self.data.pairs[self.gold[t - 1], gold] >= 0:
@@ -278,7 +278,7 @@ cdef class Pass:
         for t in range(n):
             for i in range(self.data.starts[first + t], self.data.starts[first + t + 1]):
                 value = gain if self.data.values is None else gain * self.data.values[i]
-                self.weights[self.data.uses[i]] += value * self.back[t, self.data.entry_labels[self.data.uses[i]]]
+                self.weights[self.data.uses[i]] += value * self.back[t, self.data.entry_tags[self.data.uses[i]]]
         for k in range(self.data.n_states):
             for j in range(self.data.n_states):
                 if self.data.pairs[k, j] >= 0:
@@ -313,17 +313,17 @@ cdef class Pass:
         self.add_expectation(first, n, -gain)
 
     cdef void add_gold(self, int64_t first, int64_t n, double gain) noexcept nogil:
-        """Add ``gain`` times the features of the annotated labels to the weights."""
+        """Add ``gain`` times the features of the annotated tags to the weights."""
         cdef int64_t t, i
         for t in range(n):
             for i in range(self.data.starts[first + t], self.data.starts[first + t + 1]):
-                if self.data.entry_labels[self.data.uses[i]] == self.gold[t]:
+                if self.data.entry_tags[self.data.uses[i]] == self.gold[t]:
                     self.weights[self.data.uses[i]] += gain if self.data.values is None else gain * self.data.values[i]
             if t and self.data.pairs[self.gold[t - 1], self.gold[t]] >= 0:
                 self.weights[self.data.pairs[self.gold[t - 1], self.gold[t]]] += gain
 
     cdef double errors(self, int64_t s, int64_t* n_errors, double* margin) noexcept nogil:
-        """Decode sequence s: count the errors, and return the best score minus that of the annotated labels."""
+        """Decode sequence s: count the errors, and return the best score minus that of the annotated tags."""
         cdef int64_t first = self.data.offsets[s], n = self.data.offsets[s + 1] - self.data.offsets[s]
         cdef double gold
         n_errors[0] = 0

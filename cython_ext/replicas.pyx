@@ -35,12 +35,12 @@ cdef enum:
 cdef int64_t MOST_CELLS = <int64_t> 1 << 40  # of a bucket
 
 
-cdef struct Numbers:  # a growing array
+cdef struct IntegerArray:  # a growing array
     int64_t* items
     Py_ssize_t length, room
 
 
-cdef int push(Numbers* numbers, int64_t value) except -1:
+cdef int push(IntegerArray* numbers, int64_t value) except -1:
     """Append a number."""
     cdef int64_t* moved
     cdef Py_ssize_t room
@@ -55,7 +55,7 @@ cdef int push(Numbers* numbers, int64_t value) except -1:
     return 0
 
 
-cdef object array_of(const Numbers* numbers, dtype=np.int64):
+cdef object array_of(const IntegerArray* numbers, dtype=np.int64):
     """Copy a growing array to an array of NumPy."""
     cdef Py_ssize_t i
     array = np.empty(numbers.length, np.int64)
@@ -86,8 +86,8 @@ cdef class BlockLayout:
 
     An input is a factor f >= 0, or -1 - b for the message of bucket b.
     """
-    cdef Numbers inputs        # of the current bucket
-    cdef Numbers next_message  # [buckets]: the next message to the same bucket, or -1
+    cdef IntegerArray inputs        # of the current bucket
+    cdef IntegerArray next_message  # [buckets]: the next message to the same bucket, or -1
     cdef const int64_t[::1] scope_at
     cdef const int32_t[::1] scopes
     cdef int64_t[::1] factor_at, first_message, last_message, stride
@@ -128,7 +128,7 @@ cdef class BlockLayout:
             message = self.next_message.items[message]
         return 0
 
-    cdef Py_ssize_t find_separator(self, int32_t v, const Numbers* out, int32_t* separator) except -1:
+    cdef Py_ssize_t find_separator(self, int32_t v, const IntegerArray* out, int32_t* separator) except -1:
         """Write the separator of the bucket of ``v``, the variable that is eliminated first last; return its length."""
         cdef Py_ssize_t i, e, m = 0, at
         cdef int64_t source, mark = out[VARIABLE].length + 1
@@ -150,7 +150,7 @@ cdef class BlockLayout:
                 m += 1
         return m
 
-    cdef int varies(self, int32_t v, int64_t source, const Numbers* out) noexcept:
+    cdef int varies(self, int32_t v, int64_t source, const IntegerArray* out) noexcept:
         """Return 1 if an input depends on the separator of the bucket of ``v``, else 0."""
         cdef Py_ssize_t e
         cdef int32_t u
@@ -169,13 +169,13 @@ cdef class BlockLayout:
         self.last_message[v] = bucket
         return 0
 
-    cdef inline int64_t first_of(self, int64_t source, const Numbers* out) noexcept:
+    cdef inline int64_t first_of(self, int64_t source, const IntegerArray* out) noexcept:
         return self.scope_at[source] if source >= 0 else out[SEPARATOR_AT].items[-1 - source]
 
-    cdef inline int64_t end_of(self, int64_t source, const Numbers* out) noexcept:
+    cdef inline int64_t end_of(self, int64_t source, const IntegerArray* out) noexcept:
         return self.scope_at[source + 1] if source >= 0 else out[SEPARATOR_AT].items[-source]
 
-    cdef inline int32_t variable(self, int64_t source, int64_t e, const Numbers* out) noexcept:
+    cdef inline int32_t variable(self, int64_t source, int64_t e, const IntegerArray* out) noexcept:
         return self.scopes[e] if source >= 0 else <int32_t> out[SEPARATORS].items[e]
 
 
@@ -328,7 +328,7 @@ cdef class Replicas:
 
     def _lay_out(self, list blocks):
         """Assign the factors to the buckets of all blocks, and compute the strides of all tables."""
-        cdef Numbers out[N_COLUMNS]
+        cdef IntegerArray out[N_COLUMNS]
         cdef BlockSizes most
         cdef Py_ssize_t c
         cdef const int32_t[::1] members
@@ -359,11 +359,11 @@ cdef class Replicas:
         self.row, self.constant = np.zeros(self.most_states), np.zeros(self.most_states)
         self.offsets = np.zeros(most.inputs, np.int64)
 
-    cdef int lay_out_block(self, Numbers* out, BlockLayout layout, const int32_t[::1] block, BlockSizes* most
+    cdef int lay_out_block(self, IntegerArray* out, BlockLayout layout, const int32_t[::1] block, BlockSizes* most
                            ) except -1:
         """Append the buckets of one block; raise the sizes ``most`` to those of the block."""
         cdef int32_t separator[MOST_AXES]
-        cdef Numbers* inputs = &layout.inputs
+        cdef IntegerArray* inputs = &layout.inputs
         cdef Py_ssize_t b, m, i, varying, n_constant
         cdef int64_t bucket, rows, source, n_rows = 0, n_cells = 0, most_inputs = 0
         cdef int32_t v
@@ -414,8 +414,8 @@ cdef class Replicas:
         self.round_work += n_cells * (most_inputs + 1)
         return 0
 
-    cdef int append_strides(self, Numbers* out, BlockLayout layout, int32_t v, int64_t source, const int32_t* separator,
-                            Py_ssize_t m) except -1:
+    cdef int append_strides(self, IntegerArray* out, BlockLayout layout, int32_t v, int64_t source,
+                            const int32_t* separator, Py_ssize_t m) except -1:
         """Append the strides of one input of a bucket, and its variables outside the block."""
         cdef Py_ssize_t e, a
         cdef int32_t u

@@ -35,13 +35,13 @@ cdef class Strings:
         if 2 * len(self.values) > <Py_ssize_t> self.mask:
             self.grow(2 * (self.mask + 1))
         self.values[word] = value
-        self.fill(Slot(<PyObject*> word, pointer, hash_of(<PyObject*> word)))
+        self.fill(WordSlot(<PyObject*> word, pointer, hash_of(<PyObject*> word)))
         return 0
 
     cdef int grow(self, uint64_t n_slots) except -1:
-        cdef Slot* old = self.slots
+        cdef WordSlot* old = self.slots
         cdef uint64_t i, n_old = 0 if old == NULL else self.mask + 1
-        cdef Slot* slots = <Slot*> PyMem_RawCalloc(n_slots, sizeof(Slot))
+        cdef WordSlot* slots = <WordSlot*> PyMem_RawCalloc(n_slots, sizeof(WordSlot))
         if slots == NULL:
             raise MemoryError("no memory is left for the table of words")
         self.slots, self.mask, self.is_complete = slots, n_slots - 1, True
@@ -51,7 +51,7 @@ cdef class Strings:
         PyMem_RawFree(old)
         return 0
 
-    cdef void fill(self, Slot entry) noexcept nogil:
+    cdef void fill(self, WordSlot entry) noexcept nogil:
         """Store an entry, unless MAX_PROBES slots are in use; then only ``values`` has the string."""
         cdef uint64_t i
         for i in range(MAX_PROBES):
@@ -65,7 +65,7 @@ cdef class Strings:
 
         NULL is final if the map ``is_complete``.
         """
-        cdef const Slot* slot
+        cdef const WordSlot* slot
         cdef uint64_t i
         for i in range(MAX_PROBES):
             slot = &self.slots[(hash + i) & self.mask]
@@ -80,7 +80,7 @@ cdef class Strings:
 
     cdef void* find_pair(self, PyObject* first, PyObject* second, uint64_t hash) noexcept nogil:
         """Return the pointer of the string FIRST:SECOND with this hash, as `find` does."""
-        cdef const Slot* slot
+        cdef const WordSlot* slot
         cdef uint64_t i
         for i in range(MAX_PROBES):
             slot = &self.slots[(hash + i) & self.mask]
@@ -90,7 +90,7 @@ cdef class Strings:
                 return slot.value
         return NULL
 
-    cdef const Slot* first_slot(self, uint64_t hash) noexcept nogil:
+    cdef const WordSlot* first_slot(self, uint64_t hash) noexcept nogil:
         """Return the slot that a look-up of a hash reads first, so that callers can prefetch it."""
         return &self.slots[hash & self.mask]
 

@@ -42,7 +42,7 @@ cdef double LOG_2 = 0.6931471805599453
 cdef double LARGEST_PENDING = 2.718281828459045  # one nat
 
 
-cdef class SumProduct:
+cdef class SumProductLoop:
     """Messages and beliefs of a graph in the layout of `herdner.graph.linked_chains.LinkedChains`."""
     cdef Workspace space            # of one chain
     cdef ScaledTables scaled        # exp(table - shift) of the links

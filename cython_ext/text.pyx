@@ -38,7 +38,7 @@ cdef enum:
     N_COLUMNS = 4
 
 
-ctypedef struct Run:
+ctypedef struct CharacterRun:
     int64_t begin
     int64_t end
     PyObject* parts    # NULL: `Strings.values` or `Runs.long` may have them
@@ -59,7 +59,7 @@ cdef class Runs:
     cdef readonly Strings splits
     cdef readonly dict long
     cdef list texts
-    cdef Run* at
+    cdef CharacterRun* at
     cdef Text* views
 
     def __cinit__(self, list texts not None, Strings splits not None):
@@ -74,8 +74,9 @@ cdef class Runs:
             text = self.texts[i]
             self.views[i] = Text(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), PyUnicode_KIND(text), 0)
             most += (self.views[i].n + 1) // 2
-        if is_addressable(most, sizeof(Run)):
-            self.at = <Run*> PyMem_RawMalloc(most * sizeof(Run))  # pages beyond the last run are never touched
+        if is_addressable(most, sizeof(CharacterRun)):
+            # Pages beyond the last run are never touched.
+            self.at = <CharacterRun*> PyMem_RawMalloc(most * sizeof(CharacterRun))
         if self.at == NULL:
             raise MemoryError("no memory is left for the words of the texts")
         with nogil:
@@ -88,7 +89,7 @@ cdef class Runs:
         PyMem_RawFree(self.views)
         PyMem_RawFree(self.at)
 
-    cdef tuple parts_of(self, Py_ssize_t text, const Run* run):
+    cdef tuple parts_of(self, Py_ssize_t text, const CharacterRun* run):
         if run.parts != NULL:
             return <tuple?> <object> run.parts
         cdef str word = (<str> self.texts[text])[run.begin:run.end]
@@ -139,7 +140,7 @@ cdef class Runs:
         return result
 
 
-cdef Py_ssize_t find_runs(const Text* text, Strings splits, Run* runs) noexcept nogil:
+cdef Py_ssize_t find_runs(const Text* text, Strings splits, CharacterRun* runs) noexcept nogil:
     """Write the runs of a text to ``runs`` and return their number."""
     cdef Py_ssize_t i = 0, k = 0
     cdef Py_UCS4 char

@@ -93,7 +93,7 @@ typedef struct {
     int64_t n_rows;
     const int32_t *columns, *entries;
     const int64_t *column_starts, *entry_starts;
-    const uint8_t *entry_labels;
+    const uint8_t *entry_tags;
     const double *values;
 } chain_features;
 

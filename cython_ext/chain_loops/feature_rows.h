@@ -31,7 +31,7 @@ static ALWAYS_INLINE TARGET void NAME(score_rows_of)(const int block, const int 
         for (int64_t i = f->entry_starts[r]; i < f->entry_starts[r + 1]; i++) {
             if (i + AHEAD < n_entries) CHAIN_PREFETCH(weights + f->entries[i + AHEAD]);
             const double weight = weights[f->entries[i]];
-            sum[f->entry_labels[f->entries[i]]] += f->values ? f->values[i] * weight : weight;
+            sum[f->entry_tags[f->entries[i]]] += f->values ? f->values[i] * weight : weight;
         }
         if ((first + n - r) * width >= stride) {
             for (int j = 0; j < stride; j += LANES) STORE(out + j, LOAD(sum + j)); /* later rows overwrite the excess */
@@ -55,7 +55,7 @@ static ALWAYS_INLINE TARGET void NAME(spread_rows_of)(const int stride, const ch
         }
         for (int64_t i = f->entry_starts[r]; i < f->entry_starts[r + 1]; i++) {
             if (i + AHEAD < n_entries) CHAIN_PREFETCH(weights + f->entries[i + AHEAD]);
-            const double value = row[f->entry_labels[f->entries[i]]];
+            const double value = row[f->entry_tags[f->entries[i]]];
             weights[f->entries[i]] += f->values ? f->values[i] * value : value;
         }
     }

@@ -14,7 +14,7 @@ cdef class WordTable:
     cdef uint64_t mask
 
 
-cdef struct Entry:
+cdef struct WeightEntry:
     double weight
     int64_t tag
 
@@ -25,10 +25,10 @@ cdef class FeatureWeights:
     cdef const int64_t[:, ::1] entry_rows
     cdef const uint64_t[::1] filter_words
     cdef const Slot* slots
-    cdef const Entry* entries
+    cdef const WeightEntry* entries
     cdef const uint64_t* filter         # a bit per hash: it fits the cache and rejects most unknown features
     cdef uint64_t mask, filter_mask
-    cdef readonly Py_ssize_t n_labels
+    cdef readonly Py_ssize_t n_tags
 
     cdef inline bint may_hold(self, uint64_t key) noexcept nogil:
         """Return False only for keys without weights."""
@@ -50,7 +50,7 @@ cdef class FeatureWeights:
         return slot.value
 
     cdef inline void add(self, uint64_t row, double* scores) noexcept nogil:
-        cdef const Entry* entry = &self.entries[row >> 16]
+        cdef const WeightEntry* entry = &self.entries[row >> 16]
         cdef Py_ssize_t e
         for e in range(row & 0xFFFF):
             scores[entry[e].tag] += entry[e].weight

@@ -5,12 +5,12 @@ class WordTable:
     def __init__(self, keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> None: ...
 
 class FeatureWeights:
-    n_labels: int
+    n_tags: int
     def __init__(
         self,
         keys: NDArray[np.uint64],
         starts: NDArray[np.uint32],
-        labels: NDArray[np.uint8],
+        tags: NDArray[np.uint8],
         weights: NDArray[np.float64],
-        n_labels: int,
+        n_tags: int,
     ) -> None: ...

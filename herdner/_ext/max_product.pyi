@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-class MaxProduct:
+class MaxProductLoop:
     state: NDArray[np.int32]
     change: float
     fault: int

@@ -3,7 +3,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.conditionals import CompiledConditionals
 
-class MeanField:
+class MeanFieldLoop:
     change: float
     def __init__(self, conditionals: CompiledConditionals, q: NDArray[np.float64], damping: float) -> None: ...
     def sweep(self, i: int) -> int: ...

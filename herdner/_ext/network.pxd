@@ -27,9 +27,9 @@ cdef class CompiledNetwork:
     cdef double scale
     cdef int shift
     cdef readonly Py_ssize_t window, units, row_width
-    cdef Py_ssize_t n_tags, n_dimensions, n_pairs
+    cdef Py_ssize_t n_outputs, n_dimensions, n_pairs
     cdef Py_ssize_t n_attributes         # of a position that the network reads
-    cdef readonly Py_ssize_t n_labels
+    cdef readonly Py_ssize_t n_tags
 
     cdef object in_lanes(self, hidden)
     cdef void describe(self, const TypeRecord* record, int8_t* rows) noexcept nogil

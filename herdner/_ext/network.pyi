@@ -5,7 +5,7 @@ class CompiledNetwork:
     window: int
     units: int
     row_width: int
-    n_labels: int
+    n_tags: int
     def __init__(
         self,
         attributes: NDArray[np.int32],

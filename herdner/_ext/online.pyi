@@ -10,7 +10,7 @@ class OnlineChains:
         starts: ArrayLike,
         uses: ArrayLike,
         values: ArrayLike | None,
-        entry_labels: ArrayLike,
+        entry_tags: ArrayLike,
         states: ArrayLike,
         allowed: ArrayLike,
         learned: ArrayLike,

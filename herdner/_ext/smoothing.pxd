@@ -97,7 +97,7 @@ cdef extern from "chain_loops/chain.h" nogil:
         const int32_t *entries
         const int64_t *column_starts
         const int64_t *entry_starts
-        const uint8_t *entry_labels
+        const uint8_t *entry_tags
         const double *values
     void chain_score_rows(const chain_features *f, int64_t first, int64_t n, const double *table, const double *weights,
                           double *out, int width)

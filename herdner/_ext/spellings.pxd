@@ -7,7 +7,7 @@ cdef enum:
     MOST_LETTERS = 255
 
 
-cdef enum Kind:
+cdef enum CharacterKind:
     BEGINS_CAPITAL = 1
     BEGINS_SMALL = 2
     IN_CAPITALS = 4   # two or more characters, the letters all capitals

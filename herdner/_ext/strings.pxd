@@ -12,7 +12,7 @@ cdef extern from "Python.h":
     Py_UCS4 read "PyUnicode_READ"(int, void*, Py_ssize_t) nogil
 
 
-ctypedef struct Slot:
+ctypedef struct WordSlot:
     PyObject* word     # a key of `Strings.values`; NULL: the slot is empty
     void* value
     uint64_t hash
@@ -24,14 +24,14 @@ cdef class Strings:
     GIL. The caller must hold a lock while finding or adding, as other threads may add.
     """
     cdef dict values
-    cdef Slot* slots
+    cdef WordSlot* slots
     cdef uint64_t mask   # number of slots - 1
     cdef bint is_complete   # the table has all strings
 
     cdef int enter(self, str word, value, void* pointer) except -1
     cdef int grow(self, uint64_t n_slots) except -1
-    cdef void fill(self, Slot entry) noexcept nogil
+    cdef void fill(self, WordSlot entry) noexcept nogil
     cdef void* find(self, int kind, void* data, Py_ssize_t begin, Py_ssize_t end, uint64_t hash) noexcept nogil
     cdef void* find_word(self, PyObject* word) noexcept nogil
     cdef void* find_pair(self, PyObject* first, PyObject* second, uint64_t hash) noexcept nogil
-    cdef const Slot* first_slot(self, uint64_t hash) noexcept nogil
+    cdef const WordSlot* first_slot(self, uint64_t hash) noexcept nogil

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-class SumProduct:
+class SumProductLoop:
     marginals: NDArray[np.float64]
     log_zs: NDArray[np.float64]
     n_stale: int

@@ -24,7 +24,7 @@ cdef enum:
     CLASS = SUFFIX + MAX_AFFIX
     VECTOR = CLASS + N_CLASS_DEPTHS
 
-cdef enum Case:
+cdef enum CaseForm:
     HAS_LETTER = 1
     CAPITAL = 2   # begins with a capital
     ALL_CAPS = 4  # two or more letters, none of them small

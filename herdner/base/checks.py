@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def check_text(value: object, name: str, meaning: str = "a string") -> str:
+def check_text(value: object, name: str, description: str = "a string") -> str:
     """Return a value unchanged if it is a string; raise `TypeError` otherwise.
 
     Args:
         value: The argument.
         name: Name of the argument, for the message.
-        meaning: Description of the expected string, for the message.
+        description: Description of the expected string, for the message.
 
     Returns:
         The value.
@@ -24,7 +24,7 @@ def check_text(value: object, name: str, meaning: str = "a string") -> str:
         TypeError: The value is not a string.
     """
     if not isinstance(value, str):
-        raise TypeError(f"`{name}` must be {meaning}, got {value!r:.80}")
+        raise TypeError(f"`{name}` must be {description}, got {value!r:.80}")
     return value
 
 

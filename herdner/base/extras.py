@@ -39,27 +39,27 @@ def install_advice(module: str) -> str:
     return f"pip install '{PACKAGE}[{extra}]'"
 
 
-def check_extra(module: str, need: str) -> None:
+def check_extra(module: str, reason: str) -> None:
     """Raise `MissingExtra` unless an optional module is installed. The module is not imported.
 
     Args:
         module: Dotted name of a module in `EXTRAS`.
-        need: First part of the message, such as "figures need Matplotlib".
+        reason: First part of the message, such as "figures need Matplotlib".
 
     Raises:
         MissingExtra: The module is not installed.
     """
     top_level = module.partition(".")[0]
     if find_spec(top_level) is None:
-        raise MissingExtra(f"{need}: {install_advice(top_level)}")
+        raise MissingExtra(f"{reason}: {install_advice(top_level)}")
 
 
-def import_extra(module: str, need: str) -> Any:
+def import_extra(module: str, reason: str) -> Any:
     """Import an optional module, or raise `MissingExtra` if it is not installed.
 
     Args:
         module: Dotted name of a module in `EXTRAS`.
-        need: First part of the message, such as "figures need Matplotlib".
+        reason: First part of the message, such as "figures need Matplotlib".
 
     Returns:
         The module.
@@ -67,5 +67,5 @@ def import_extra(module: str, need: str) -> Any:
     Raises:
         MissingExtra: The module is not installed.
     """
-    check_extra(module, need)
+    check_extra(module, reason)
     return import_module(module)

@@ -96,9 +96,9 @@ def _raise(number: int, _: object) -> None:
     raise KeyboardInterrupt
 
 
-def _raise_again(lost: UnraisableHookArgs) -> None:
-    if not issubclass(lost.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(lost)
+def _raise_again(hook_args: UnraisableHookArgs) -> None:
+    if not issubclass(hook_args.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(hook_args)
     else:  # from a thread, because Python would drop an interrupt that is raised within this hook
         _thread.start_new_thread(_signal_soon, ())
 

@@ -50,14 +50,14 @@ def number_advice(label: object) -> str:
     )
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, words: Iterable[str]) -> str:
     """Return the question "did you mean ...?" with a similar known word and a trailing space; "" if no word is similar.
 
     Args:
         word: Unknown word.
-        known: Known words.
+        words: Known words.
     """
-    similar = get_close_matches(word.lower(), list(known), 1)
+    similar = get_close_matches(word.lower(), list(words), 1)
     return f"did you mean {similar[0]!r}? " if similar else ""
 
 

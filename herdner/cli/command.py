@@ -37,7 +37,7 @@ def command(function: Callable[..., T]) -> Callable[..., T]:
     parameters, groups = _expanded_parameters(function)
 
     @functools.wraps(function)
-    def expanded(*, verbose: bool = False, quiet: bool = False, **values: Any) -> T:
+    def expand_options(*, verbose: bool = False, quiet: bool = False, **values: Any) -> T:
         _set_verbosity(verbose, quiet)
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
@@ -45,14 +45,14 @@ def command(function: Callable[..., T]) -> Callable[..., T]:
 
     for name, annotation in {"verbose": VerboseOption, "quiet": QuietOption}.items():
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation))
-    described: Any = expanded
+    described: Any = expand_options
     described.__signature__ = inspect.Signature(parameters)
     described.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return expanded
+    return expand_options
 
 
 def _expanded_parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
-    """Return the parameters of a command with its option groups expanded, and the dataclass of each option group."""
+    """Return the parameters of a command, with those of its option groups, and the dataclass of each option group."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {}
     parameters: list[inspect.Parameter] = []

@@ -156,7 +156,7 @@ def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
     """
 
     @functools.wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+    def call_guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             raise_on_interrupt()
             with restore_interrupt():
@@ -179,7 +179,7 @@ def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
             print_message(error)
         raise typer.Exit(1)
 
-    return guarded
+    return call_guarded
 
 
 def _corpus_error() -> type[Exception]:

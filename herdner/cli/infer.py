@@ -90,7 +90,7 @@ def infer(
     chosen = _parse_variables(variable, task, whole)
     expected = None if truth is None else _read_truth(truth, task, whole)
     targets = None if chosen is None else [v - sum(each < v for each in observed) for v in chosen if v not in observed]
-    remaining = _remaining(seconds, backend, began)
+    remaining = _remaining_seconds(seconds, backend, began)
     engine = _make_backend(backend, set_, remaining, seconds is not None, task, samples, targets)
     is_interrupted = False
     try:
@@ -203,7 +203,7 @@ def _parse_variables(variables: list[str] | None, task: InferenceTask, graph: Fa
     return chosen
 
 
-def _remaining(seconds: float | None, backend: str, began: float) -> float | None:
+def _remaining_seconds(seconds: float | None, backend: str, began: float) -> float | None:
     """Return the seconds left for inference: ``seconds``, minus a reserve, minus the seconds since ``began``.
 
     Raises:

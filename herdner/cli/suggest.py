@@ -78,7 +78,7 @@ def _tag_unannotated(
 
     n_annotated = 0
 
-    def unannotated() -> Iterator[Document | Failure]:
+    def unannotated_documents() -> Iterator[Document | Failure]:
         nonlocal n_annotated
         for document in documents:
             if isinstance(document, Failure) or not document.is_annotated:
@@ -86,7 +86,7 @@ def _tag_unannotated(
             else:
                 n_annotated += 1
 
-    yield from status.successes(tagger.outcomes(unannotated()), errors, output)
+    yield from status.successes(tagger.outcomes(unannotated_documents()), errors, output)
     if n_annotated:
         print_note(f"documents that are already annotated are left out: {n_annotated}")
 

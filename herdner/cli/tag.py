@@ -222,12 +222,12 @@ class TagRun(NamedTuple):
                 on_file_end=lambda: display.advance(task), on_document=self.languages.add_file, skip=first
             )
 
-            def updated() -> Iterator[Document | Failure]:
+            def update_then_tag() -> Iterator[Document | Failure]:
                 for result in self.languages.check(self.tag(documents, first=first)):
                     yield result
                     display.update(task, tokens=status.tokens)
 
-            yield updated()
+            yield update_then_tag()
 
 
 def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str | None) -> None:
@@ -427,7 +427,7 @@ def _tag_on_cluster(files: list[str], output: str, languages: LanguageMessages, 
     for path, other in manifest.languages.items():
         languages.report(path, other)
     if not manifest.complete:
-        n_missing, n = len(manifest.missing), len(manifest.parts)
+        n_missing, n = len(manifest.missing_parts), len(manifest.parts)
         print_message(f"{n_missing} of {n} parts are missing; run the same command again to compute them")
     if manifest.failed or not manifest.complete:
         raise typer.Exit(1)

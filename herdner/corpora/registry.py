@@ -202,17 +202,19 @@ def _table(entry: object, where: str) -> dict[str, Any]:
     return cast("dict[str, Any]", entry)
 
 
-def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, object], where: str) -> dict[str, Any]:
+def _values(
+    entry: object, required_types: Mapping[str, type], defaults: Mapping[str, object], where: str
+) -> dict[str, Any]:
     """Check the names and types of the fields of a registry table, and add defaults.
 
     A default of None stands for an optional string.
     """
     table = _table(entry, where)
-    if unknown := [key for key in table if key not in required and key not in defaults]:
+    if unknown := [key for key in table if key not in required_types and key not in defaults]:
         raise ValueError(f"{where}: unknown field {', '.join(unknown)}; check the spelling, or remove it")
-    if missing := next((key for key in required if key not in table), None):
+    if missing := next((key for key in required_types if key not in table), None):
         raise ValueError(f"{where}: the field {missing} is missing")
-    types = {**{key: str if value is None else type(value) for key, value in defaults.items()}, **required}
+    types = {**{key: str if value is None else type(value) for key, value in defaults.items()}, **required_types}
     for key, value in table.items():
         if not isinstance(value, types[key]) or isinstance(value, bool):
             raise ValueError(f"{where}: {key} must be of type {types[key].__name__}, found {type(value).__name__}")

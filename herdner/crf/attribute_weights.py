@@ -72,16 +72,16 @@ class AttributeWeights:
             The attribute weights, in the order of ``names``.
         """
         if keep_zeros:
-            entries = weights.entry_keys.astype(np.uint32) - np.uint32(1), weights.entry_labels.astype(np.uint32)
-            return AttributeWeights(list(weights.labels), names, *entries, weights.entry_weights, transition)
+            entries = weights.entry_keys.astype(np.uint32) - np.uint32(1), weights.entry_tags.astype(np.uint32)
+            return AttributeWeights(list(weights.tags), names, *entries, weights.entry_weights, transition)
         present = weights.entry_weights != 0
         keys = weights.entry_keys[present].astype(np.int64) - 1
         used, attributes = np.unique(keys, return_inverse=True)
         return AttributeWeights(
-            list(weights.labels),
+            list(weights.tags),
             [names[k] for k in used.tolist()],
             attributes.astype(np.uint32),
-            weights.entry_labels[present].astype(np.uint32),
+            weights.entry_tags[present].astype(np.uint32),
             weights.entry_weights[present],
             transition,
         )
@@ -100,7 +100,7 @@ class AttributeWeights:
         """
         if len(self.labels) > 256:
             raise ValueError(f"a chain can have at most 256 labels, got {len(self.labels)}; merge some labels")
-        return ChainWeights.grouped(
+        return ChainWeights.from_entries(
             tuple(self.labels),
             self.transition,
             self.attributes.astype(np.uint64) + np.uint64(1),
@@ -119,7 +119,7 @@ class AttributeWeights:
         weights = self.chain_weights
         borders = np.arange(1, len(self.attribute_names) + 2, dtype=np.uint64)
         starts = weights.starts.astype(np.int64)
-        return starts[np.searchsorted(weights.keys, borders)], weights.entry_labels, weights.entry_weights
+        return starts[np.searchsorted(weights.keys, borders)], weights.entry_tags, weights.entry_weights
 
     def encode(self, sequences: object) -> EncodedSequences:
         """Encode the attributes of sequences as indices and values; leave out attributes without weights.

@@ -187,6 +187,6 @@ def sample_tables(
     mode = Points(np.zeros((1, posterior.dim)), np.ones(1))
     optimiser = Adam(0.2, final=0.01)
     points = local_fwss(
-        normal.whitened(posterior), n_particles, n_steps=n_steps, optimiser=optimiser, start=mode, seed=seed
+        normal.whiten(posterior), n_particles, n_steps=n_steps, optimiser=optimiser, start=mode, seed=seed
     )
     return TableParticles(normal.points(points.x), points.weights)

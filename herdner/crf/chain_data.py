@@ -25,7 +25,7 @@ class ChainData:
     column has one weight for each tag with which it occurs. Columns with many weights are rows of a dense table.
 
     Attributes:
-        labels: The K tags.
+        tags: The K tags.
         sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens n.
         documents: int32[S], index of the document of each sentence.
         allowed: uint8[n, K], 1 for the tags that a token may have.
@@ -35,7 +35,7 @@ class ChainData:
         sizes: int64[C], number of features of each column.
         dense: bool[D, K], True if the column has a weight for the tag. The first D columns are dense.
         entry_starts: int64[C - D + 1], first entry of each column that is not dense, and the number of entries.
-        entry_labels: uint8, tag of each entry of the columns that are not dense.
+        entry_tags: uint8, tag of each entry of the columns that are not dense.
         uses: Token t uses the dense columns ``uses[starts[t]:middles[t]]`` and the entries
             ``uses[middles[t]:starts[t + 1]]``.
         starts: int64[n + 1], first use of each token.
@@ -45,7 +45,7 @@ class ChainData:
         values: float64, value of each of ``uses``; None means that all features have the value 1.
     """
 
-    labels: tuple[str, ...]
+    tags: tuple[str, ...]
     sentence_offsets: NDArray[np.int64]
     documents: NDArray[np.int32]
     allowed: NDArray[np.uint8]
@@ -55,7 +55,7 @@ class ChainData:
     sizes: NDArray[np.int64]
     dense: NDArray[np.bool_]
     entry_starts: NDArray[np.int64]
-    entry_labels: NDArray[np.uint8]
+    entry_tags: NDArray[np.uint8]
     uses: NDArray[np.int32]
     starts: NDArray[np.int64]
     middles: NDArray[np.int64]
@@ -68,7 +68,7 @@ class ChainData:
         features: Sequence[Keys],
         sentence_offsets: Sequence[NDArray[np.int64]],
         allowed: Sequence[NDArray[np.uint8]],
-        labels: Sequence[str],
+        tags: Sequence[str],
         *,
         min_freq: int = 2,
         base: ChainWeights | None = None,
@@ -88,7 +88,7 @@ class ChainData:
             features: Features of each document.
             sentence_offsets: int64[S + 1] for each document, first token of each sentence, and the number of tokens.
             allowed: uint8[tokens, K] for each document, 1 for the tags that a token may have.
-            labels: The K tags.
+            tags: The K tags.
             min_freq: Minimum number of occurrences.
             base: Weights of a base model, or None.
             counted: uint8[tokens, K] for each document, 1 for the tags with which the features of a token are counted.
@@ -106,11 +106,11 @@ class ChainData:
         distinct, key_indices = loops.number_keys(
             np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
         )
-        no_tags = np.empty((0, len(labels)), np.uint8)
+        no_tags = np.empty((0, len(tags)), np.uint8)
         starts, offsets = _concatenate_starts([begin for begin, _ in features]), _concatenate_starts(sentence_offsets)
         data = ChainData.of_indices(
             distinct, key_indices, starts, offsets,
-            np.concatenate([*allowed, no_tags]), labels, min_freq=min_freq, base=base,
+            np.concatenate([*allowed, no_tags]), tags, min_freq=min_freq, base=base,
             counted=None if counted is None else np.concatenate([*counted, no_tags]),
             values=None if values is None else np.concatenate(values), merge=merge, all_states=all_states,
             all_transitions=all_transitions,
@@ -125,7 +125,7 @@ class ChainData:
         starts: NDArray[np.int64],
         sentence_offsets: NDArray[np.int64],
         allowed: NDArray[np.uint8],
-        labels: Sequence[str],
+        tags: Sequence[str],
         *,
         min_freq: int = 2,
         base: ChainWeights | None = None,
@@ -143,7 +143,7 @@ class ChainData:
             starts: int64[n + 1], first feature of each token, and the number of ``indices``.
             sentence_offsets: int64[S + 1], first token of each sentence, and n.
             allowed: uint8[n, K], 1 for the tags that a token may have.
-            labels: The K tags.
+            tags: The K tags.
             min_freq: Minimum number of occurrences, as in `of`.
             base: Weights of a base model, or None.
             counted: uint8[n, K], 1 for the tags with which the features of a token are counted; None is ``allowed``.
@@ -155,13 +155,13 @@ class ChainData:
         Returns:
             The training data; document s is sentence s.
         """
-        labels = tuple(labels)
+        tags = tuple(tags)
         states = np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), -1).astype(np.int32)
         counted = allowed if counted is None else counted
         weighted = _frequent_pairs(keys, indices, starts, counted, min_freq) | (all_states and min_freq <= 0)
         transitions = _neighbours(states, allowed, sentence_offsets, min_freq) | (all_transitions and min_freq <= 0)
         if base is not None:
-            _include(base, labels, keys, weighted, transitions)
+            _include(base, tags, keys, weighted, transitions)
         with_weights = np.flatnonzero(weighted.any(axis=1))
         numbers = None
         if values is not None:
@@ -178,7 +178,7 @@ class ChainData:
         leading = np.full(len(keys), -1, np.int32)  # one feature represents its column
         leading[first] = column_of[first]
         return ChainData(
-            labels, sentence_offsets, np.arange(len(sentence_offsets) - 1, dtype=np.int32), allowed, states,
+            tags, sentence_offsets, np.arange(len(sentence_offsets) - 1, dtype=np.int32), allowed, states,
             keys[with_weights], columns, np.bincount(columns, minlength=len(first)), weighted[:n_dense], entry_starts,
             np.nonzero(weighted[n_dense:])[1].astype(np.uint8),
             *loops.lay_out(indices, starts, leading, n_dense, entry_starts),
@@ -194,7 +194,7 @@ class ChainData:
     @property
     def n_features(self) -> int:
         """Number of feature weights in a weight vector. Transition weights are not counted."""
-        return int(self.dense.sum()) + len(self.entry_labels)
+        return int(self.dense.sum()) + len(self.entry_tags)
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -202,9 +202,9 @@ class ChainData:
 
         A group (column) consists of features that occur at the same tokens and share their weights.
         """
-        rows, tags = np.nonzero(self.dense)
+        rows, states = np.nonzero(self.dense)
         others = np.repeat(np.arange(len(self.entry_starts) - 1), np.diff(self.entry_starts)) + len(self.dense)
-        return np.concatenate([rows, others]), np.concatenate([tags.astype(np.uint8), self.entry_labels])
+        return np.concatenate([rows, others]), np.concatenate([states.astype(np.uint8), self.entry_tags])
 
     def occurring_weights(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return a mask bool[d] of the weights whose feature and tag occur together in the selected documents.
@@ -216,8 +216,8 @@ class ChainData:
             bool[d], True for weights of columns that occur in the documents, and for all transitions.
         """
         tokens = np.repeat(documents[self.documents], np.diff(self.sentence_offsets))
-        dense = np.zeros((len(self.dense), len(self.labels)), np.bool_)
-        others = np.zeros(len(self.entry_labels), np.bool_)
+        dense = np.zeros((len(self.dense), len(self.tags)), np.bool_)
+        others = np.zeros(len(self.entry_tags), np.bool_)
         loops.mark_used_weights(
             self, np.ascontiguousarray(self.allowed * tokens[:, None]), dense.view(np.uint8), others.view(np.uint8)
         )
@@ -229,18 +229,16 @@ class ChainData:
         An entry is the sum of the weights of the features in the column.
 
         Args:
-            weights: Weights whose tags are a subset of `labels`.
+            weights: Weights whose tags are a subset of `tags`.
 
         Returns:
             float64[d] with d = `n_features` + number of transitions; 0 where ``weights`` has no entry.
         """
-        tag_indices = _indices(weights.labels, self.labels)
+        tag_indices = _indices(weights.tags, self.tags)
         rows, entries = weights.entries_of(self.keys)
-        table = np.zeros((len(self.sizes), len(self.labels)))
-        np.add.at(
-            table, (self.columns[rows], tag_indices[weights.entry_labels[entries]]), weights.entry_weights[entries]
-        )
-        transition = np.zeros((len(self.labels), len(self.labels)))
+        table = np.zeros((len(self.sizes), len(self.tags)))
+        np.add.at(table, (self.columns[rows], tag_indices[weights.entry_tags[entries]]), weights.entry_weights[entries])
+        transition = np.zeros((len(self.tags), len(self.tags)))
         transition[np.ix_(tag_indices, tag_indices)] = weights.transition
         return np.concatenate([table[self.entries], transition[self.transitions]])
 
@@ -257,31 +255,31 @@ class ChainData:
         Returns:
             The weights, including those of the base.
         """
-        columns, tags = self.entries
+        columns, states = self.entries
         shift = vector if base is None else vector - self.vector_of(base)
-        table = np.zeros((len(self.sizes), len(self.labels)))
-        table[columns, tags] = shift[: len(columns)] / self.sizes[columns]
+        table = np.zeros((len(self.sizes), len(self.tags)))
+        table[columns, states] = shift[: len(columns)] / self.sizes[columns]
         weighted = np.zeros(table.shape, np.bool_)
-        weighted[columns, tags] = True
-        rows, tags = np.nonzero(weighted[self.columns])
-        values = table[self.columns[rows], tags]
-        transition = np.zeros((len(self.labels), len(self.labels)))
+        weighted[columns, states] = True
+        rows, states = np.nonzero(weighted[self.columns])
+        values = table[self.columns[rows], states]
+        transition = np.zeros((len(self.tags), len(self.tags)))
         transition[self.transitions] = vector[len(columns) :]
-        weights = ChainWeights.grouped(self.labels, transition, self.keys[rows], tags.astype(np.uint8), values)
+        weights = ChainWeights.from_entries(self.tags, transition, self.keys[rows], states.astype(np.uint8), values)
         return weights if base is None else weights.add_to(base)
 
 
 def _include(
     base: ChainWeights,
-    labels: tuple[str, ...],
+    tags: tuple[str, ...],
     keys: NDArray[np.uint64],
     weighted: NDArray[np.bool_],
     transitions: NDArray[np.bool_],
 ) -> None:
     """Set the masks ``weighted`` [features, K] and ``transitions`` [K, K] to True where a base model has weights."""
-    tag_indices = _indices(base.labels, labels)
+    tag_indices = _indices(base.tags, tags)
     rows, entries = base.entries_of(keys)
-    weighted[rows, tag_indices[base.entry_labels[entries]]] = True
+    weighted[rows, tag_indices[base.entry_tags[entries]]] = True
     transitions[np.ix_(tag_indices, tag_indices)] |= base.transition != 0
 
 
@@ -361,10 +359,10 @@ def _frequent_pairs(
     return weighted
 
 
-def _indices(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
-    """Return the index of each label in the list ``among``."""
-    place = {label: k for k, label in enumerate(among)}
-    return np.array([place[label] for label in labels], np.int64)
+def _indices(tags: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
+    """Return the index of each tag in the list ``among``."""
+    place = {tag: k for k, tag in enumerate(among)}
+    return np.array([place[tag] for tag in tags], np.int64)
 
 
 def _neighbours(
@@ -376,10 +374,10 @@ def _neighbours(
     """
     right = np.delete(np.arange(len(states)), offsets[:-1][np.diff(offsets) > 0])
     right = right[right > 0]
-    n_labels = allowed.shape[1]
+    n_tags = allowed.shape[1]
     certain = right[(states[right] >= 0) & (states[right - 1] >= 0)]
-    counts = np.bincount(states[certain - 1] * n_labels + states[certain], minlength=n_labels**2).astype(np.int64)
-    counts = counts.reshape(n_labels, n_labels)
+    counts = np.bincount(states[certain - 1] * n_tags + states[certain], minlength=n_tags**2).astype(np.int64)
+    counts = counts.reshape(n_tags, n_tags)
     uncertain = right[(states[right] < 0) | (states[right - 1] < 0)]
     if len(uncertain):
         counts += allowed[uncertain - 1].astype(np.int64).T @ allowed[uncertain].astype(np.int64)

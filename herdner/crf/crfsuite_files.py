@@ -288,7 +288,7 @@ def chain_weights(model: AttributeWeights) -> ChainWeights:
         keys = np.array([int(name) for name in model.attribute_names], np.uint64)
     except OverflowError:
         raise ValueError("all attribute names must be feature keys: integers from 0 to 2 ** 64 - 1") from None
-    return ChainWeights.grouped(
+    return ChainWeights.from_entries(
         tuple(model.labels),
         model.transition,
         keys[model.attributes],
@@ -329,7 +329,7 @@ def _estimator(
     import pycrfsuite  # pyright: ignore[reportMissingTypeStubs]
     import sklearn_crfsuite  # pyright: ignore[reportMissingTypeStubs]
 
-    class Reporting(pycrfsuite.Trainer):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUntypedBaseClass]
+    class ReportingTrainer(pycrfsuite.Trainer):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUntypedBaseClass]
         logparser: Any
 
         def on_iteration(self, log: str, info: dict[str, Any]) -> None:
@@ -342,5 +342,5 @@ def _estimator(
 
     return sklearn_crfsuite.CRF(
         algorithm="lbfgs", c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
-        all_possible_transitions=False, model_filename=str(path), keep_tempfiles=True, trainer_cls=Reporting,
+        all_possible_transitions=False, model_filename=str(path), keep_tempfiles=True, trainer_cls=ReportingTrainer,
     )  # fmt: skip

@@ -215,7 +215,7 @@ class CRF(BaseEstimator):
         sequences, labels = _list_of(X), iterable_as_list(y, "`y` must be a list of lists of labels")
         self._link_table = None
         names, data, borders = self._training_data(sequences, labels, base, self._algorithm != "lbfgs")
-        self._warn_about_unknown_labels(data.labels)
+        self._warn_about_unknown_labels(data.tags)
         weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
         dev = None if X_dev is None else (list(X_dev), list(y_dev or ()))
 
@@ -302,7 +302,7 @@ class CRF(BaseEstimator):
 
     def _online_start(self, settings: OnlineSettings) -> tuple[ChainWeights, ChainWeights, OnlineState, list[str]]:
         """Return the initial weights, weight sums for averaging (all 0), the learner's state, and attribute names."""
-        fitted = self._loaded()
+        fitted = self._load_weights()
         names = [] if fitted is None else list(fitted.attribute_names)
         weights = ChainWeights.empty() if fitted is None else fitted.learned_weights
         sums = replace(
@@ -331,7 +331,7 @@ class CRF(BaseEstimator):
             ImpossibleChain: ``allowed`` and the forbidden transitions leave no labelling of a sequence.
             NotFittedError: The estimator is not fitted.
         """
-        weights = self._fitted()
+        weights = self._fitted_weights()
         predictions: list[list[str]] = []
         if self._needs_backend:
             states = [result.state for result in self._infer(X, allowed, None)]
@@ -356,7 +356,7 @@ class CRF(BaseEstimator):
         Raises:
             NotFittedError: The estimator is not fitted.
         """
-        return self._fitted().encode(self._sequences(X))
+        return self._fitted_weights().encode(self._sequences(X))
 
     def predict_single(self, xseq: Items) -> list[str]:
         """Return the most probable labels of one sequence.
@@ -367,7 +367,7 @@ class CRF(BaseEstimator):
         Raises:
             NotFittedError: The estimator is not fitted.
         """
-        weights = self._fitted()
+        weights = self._fitted_weights()
         if self._needs_backend:
             return self.predict([xseq])[0]
         unary = weights.score(self._sequences([xseq])[0])
@@ -387,7 +387,7 @@ class CRF(BaseEstimator):
         Raises:
             NotFittedError: The estimator is not fitted.
         """
-        weights = self._fitted()
+        weights = self._fitted_weights()
         marginals: list[list[dict[str, float]]] = []
         if self._needs_backend:
             for result in self._infer(X, None, Record(best=False, marginals=True)):
@@ -428,12 +428,12 @@ class CRF(BaseEstimator):
             UnsupportedGraph: A sequence has too many links for exact inference.
             ValueError: ``X`` and ``y`` do not fit together.
         """
-        weights, sequences, labellings = self._fitted(), list(X), list(y)
+        weights, sequences, labellings = self._fitted_weights(), list(X), list(y)
         if len(labellings) != len(sequences):
             raise ValueError(f"`X` and `y` must have equal lengths, got {len(sequences)} and {len(labellings)}")
         scores: list[float] = []
         for sequence, labels in zip(sequences, labellings, strict=True):
-            model, unary, links = self._unrolled(weights, sequence)
+            model, unary, links = self._unroll(weights, sequence)
             encoded = encode_labels([labels], np.array([0, len(unary)]), weights.labels)
             restricted = np.where(encoded.allowed[:, : len(weights.labels)], unary, -np.inf)
             scores.append(log_partition(model, restricted, links) - log_partition(model, unary, links))
@@ -529,18 +529,18 @@ class CRF(BaseEstimator):
         if self._is_linked:
             raise ValueError("`tagger_` cannot use links; call `predict_single`, `predict_marginals_single` or"
                              " `log_probability`")  # fmt: skip
-        return None if self._loaded() is None else SequenceTagger(self._fitted())
+        return None if self._load_weights() is None else SequenceTagger(self._fitted_weights())
 
     @property
     def classes_(self) -> list[str] | None:
         """Labels in the order of their indices; None before ``fit``."""
-        weights = self._loaded()
+        weights = self._load_weights()
         return None if weights is None else list(weights.labels)
 
     @property
     def size_(self) -> int | None:
         """Size of the model as a CRFsuite file, in bytes; None before ``fit``."""
-        weights = self._loaded()
+        weights = self._load_weights()
         if weights is None:
             return None
         return len(crfsuite_bytes(replace(weights, transition=np.nan_to_num(weights.transition, neginf=0.0))))
@@ -548,25 +548,25 @@ class CRF(BaseEstimator):
     @property
     def num_attributes_(self) -> int | None:
         """Number of attributes that have a weight; None before ``fit``."""
-        weights = self._loaded()
+        weights = self._load_weights()
         return None if weights is None else len(weights.attribute_names)
 
     @property
     def attributes_(self) -> list[str] | None:
         """Names of the attributes that have a weight; None before ``fit``."""
-        weights = self._loaded()
+        weights = self._load_weights()
         return None if weights is None else list(weights.attribute_names)
 
     @property
     def state_features_(self) -> dict[tuple[str, str], float] | None:
         """Dict from (attribute, label) to the weight of this pair, without zeros; None before ``fit``."""
-        weights = self._loaded()
+        weights = self._load_weights()
         return None if weights is None else weight_info(weights).state_features
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float] | None:
         """Dict from (label, next label) to the transition weight, without zeros; None before ``fit``."""
-        weights = self._loaded()
+        weights = self._load_weights()
         return None if weights is None else weight_info(weights).transitions
 
     def explain_weights(self, top: int = 10) -> WeightTable:
@@ -581,7 +581,7 @@ class CRF(BaseEstimator):
             NotFittedError: The estimator is not fitted.
             ValueError: ``top`` is below 1.
         """
-        return WeightTable.of(self._fitted(), check_integer(top, "top"))
+        return WeightTable.of(self._fitted_weights(), check_integer(top, "top"))
 
     @classmethod
     def from_crfsuite(cls, path: str | Path) -> CRF:
@@ -614,11 +614,11 @@ class CRF(BaseEstimator):
         """
         if self._link_table is not None:
             raise ValueError("CRFsuite's files cannot have links; save the estimator with joblib or pickle")
-        write_crfsuite(self._fitted(), path)
+        write_crfsuite(self._fitted_weights(), path)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return True if the estimator has weights."""
-        return self._loaded() is not None
+        return self._load_weights() is not None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's estimator tags: the input holds sequences, and ``y`` is required."""
@@ -699,14 +699,14 @@ class CRF(BaseEstimator):
         y: Iterable[Any],
         base: AttributeWeights | None,
         online: bool,
-        known: tuple[str, ...] = (),
+        first_labels: tuple[str, ...] = (),
     ) -> tuple[list[str], ChainData, Borders]:
         """Return all attribute names, the training data, and the log-potentials that ``self.transitions`` fixes."""
         index = AttributeIndex(() if base is None else base.attribute_names)
         encoded = EncodedSequences(*index.encode(self._sequences(X), True), index)
         if not encoded.n_items:
             raise ValueError("`X` must have at least one item, but has no sequence, or only empty sequences")
-        labels = encode_labels(y, encoded.offsets, [*(() if base is None else base.labels), *known])
+        labels = encode_labels(y, encoded.offsets, [*(() if base is None else base.labels), *first_labels])
         data = ChainData.of_indices(
             np.arange(1, len(index) + 1, dtype=np.uint64),
             encoded.indices,
@@ -722,7 +722,7 @@ class CRF(BaseEstimator):
             all_transitions=bool(self.all_possible_transitions),
         )
         borders = self._borders(labels.labels)
-        is_learned = data.transitions & (self._fixed(labels.labels) == 0)
+        is_learned = data.transitions & (self._fixed_transitions(labels.labels) == 0)
         return index.names, replace(data, transitions=is_learned), borders
 
     def _warn_about_unknown_labels(self, labels: Sequence[str]) -> None:
@@ -733,7 +733,7 @@ class CRF(BaseEstimator):
                 f"`transitions` has labels that `y` lacks, so these transitions have no effect: {', '.join(unknown)}"
             )
 
-    def _fixed(self, labels: Sequence[str]) -> NDArray[np.int64]:
+    def _fixed_transitions(self, labels: Sequence[str]) -> NDArray[np.int64]:
         """Return an array [K, K] with 1 for transitions that the parameter ``transitions`` fixes, else 0."""
         fixed, place = np.zeros((len(labels),) * 2, np.int64), {label: k for k, label in enumerate(labels)}
         for left, right in self.transitions or {}:
@@ -773,14 +773,14 @@ class CRF(BaseEstimator):
         self._weights = AttributeWeights.of(weights, names, weights.transition + borders.transition)
         self._online = None
 
-    def _loaded(self) -> AttributeWeights | None:
+    def _load_weights(self) -> AttributeWeights | None:
         """Return the weights that ``fit`` has learned or that the model file contains; None if neither exists."""
         if self._weights is None and self.model_filename is not None and Path(self.model_filename).exists():
             self._weights = read_crfsuite(self.model_filename)
         return self._weights
 
-    def _fitted(self) -> AttributeWeights:
-        weights = self._loaded()
+    def _fitted_weights(self) -> AttributeWeights:
+        weights = self._load_weights()
         if weights is None:
             from sklearn.exceptions import NotFittedError
 
@@ -826,7 +826,7 @@ class CRF(BaseEstimator):
         """True if a backend decodes the sequences, False if Viterbi and forward-backward are exact and faster."""
         return self._is_linked or self.backend is not None
 
-    def _unrolled(
+    def _unroll(
         self, weights: AttributeWeights, sequence: Any, allowed: Any = None
     ) -> tuple[SkipChainModel, Floats, Links]:  # fmt: skip
         """Return the skip-chain model of one sequence, the log-potentials of its labels, and its links."""
@@ -844,17 +844,17 @@ class CRF(BaseEstimator):
             raise ValueError(
                 "if `backend` or `links` is set, `X` must be the sequences of items, not the result of `encode`"
             )
-        weights, backend, sequences = self._fitted(), resolve_backend(self.backend or "sum-product"), list(X)
+        weights, backend, sequences = self._fitted_weights(), resolve_backend(self.backend or "sum-product"), list(X)
         options = [None] * len(sequences) if allowed is None else list(allowed)
         if len(options) != len(sequences):
             raise ValueError(f"`X` and `allowed` must have equal lengths, got {len(sequences)} and {len(options)}")
         for sequence, option in zip(sequences, options, strict=True):
-            yield infer_sequence(*self._unrolled(weights, sequence, option), backend, self.random_state, record)
+            yield infer_sequence(*self._unroll(weights, sequence, option), backend, self.random_state, record)
 
     def _learn_links(self, X: list[Any], y: list[Any]) -> Floats:
         """Learn the table of links. The log-potentials of each fold come from a chain trained on the other folds."""
         assert self.links is not None
-        weights = self._fitted()
+        weights = self._fitted_weights()
         n_folds = min(_FOLDS, len(X))
         if n_folds < 2:
             raise ValueError(f"`X` must have at least 2 sequences to learn links, got {len(X)}")
@@ -864,7 +864,7 @@ class CRF(BaseEstimator):
         for k in range(n_folds):
             others = np.flatnonzero(fold != k).tolist()
             chain.fit([X[s] for s in others], [y[s] for s in others])
-            held_out = chain._fitted()
+            held_out = chain._fitted_weights()
             columns = [weights.labels.index(label) for label in held_out.labels]
             for s in np.flatnonzero(fold == k).tolist():
                 ((_, unary),) = chain._batches(held_out, [X[s]])
@@ -881,9 +881,9 @@ class CRF(BaseEstimator):
         self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
         """Yield, for each sequence, all labels and the result of exact inference (None if the sequence is empty)."""
-        weights, record = self._fitted(), Record(marginals=False)
+        weights, record = self._fitted_weights(), Record(marginals=False)
         for sequence in X:
-            model, unary, links = self._unrolled(weights, sequence)
+            model, unary, links = self._unroll(weights, sequence)
             yield weights.labels, infer_sequence(model, unary, links, backend, rng, record) if len(unary) else None
 
 

@@ -49,13 +49,13 @@ class Borders:
     end: Floats
 
     @staticmethod
-    def free(n_labels: int) -> Borders:
+    def free(n_tags: int) -> Borders:
         """Return borders that allow every tag sequence: all log-potentials are 0.
 
         Args:
-            n_labels: Number of tags.
+            n_tags: Number of tags.
         """
-        return Borders(np.zeros((n_labels, n_labels)), np.zeros(n_labels), np.zeros(n_labels))
+        return Borders(np.zeros((n_tags, n_tags)), np.zeros(n_tags), np.zeros(n_tags))
 
 
 class ChainLikelihood:
@@ -95,16 +95,16 @@ class ChainLikelihood:
         n_documents = int(data.documents.max()) + 1 if len(data.documents) else 0
         weights = np.ones(n_documents) if document_weights is None else document_weights
         self.sentence_weights = weights[data.documents]
-        self.borders = borders or Borders.free(len(data.labels))
+        self.borders = borders or Borders.free(len(data.tags))
         self.n_threads = n_threads or min(os.cpu_count() or 1, _PARTS)
         self.parts = [loops.TrainingData(data, *part) for part in _parts(data.sentence_offsets, self.sentence_weights)]
-        n_labels, n_parts = len(data.labels), len(self.parts)
-        padded = np.pad(data.dense, ((0, 0), (0, -n_labels % 4)))
+        n_tags, n_parts = len(data.tags), len(self.parts)
+        padded = np.pad(data.dense, ((0, 0), (0, -n_tags % 4)))
         self.dense, self.dense_places = np.zeros(padded.shape), np.flatnonzero(padded)
         # Derivatives of each part; the memory is used again in each call.
         self.dense_slopes = np.empty((n_parts, *padded.shape))
         self.entry_slopes = np.empty((n_parts, data.n_features - len(self.dense_places)))
-        self.transition_slopes = np.empty((n_parts, n_labels, n_labels))
+        self.transition_slopes = np.empty((n_parts, n_tags, n_tags))
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
         """Return the training loss for a weight vector, and the gradient of the loss.
@@ -118,10 +118,10 @@ class ChainLikelihood:
         Raises:
             ImpossibleTags: Forbidden transitions rule out every tag sequence that the annotation of a sentence allows.
         """
-        data, n_labels = self.data, len(self.data.labels)
+        data, n_tags = self.data, len(self.data.tags)
         n_dense, n_features = len(self.dense_places), data.n_features
         loops.fill_dense(vector, self.dense_places, self.dense)
-        transition = np.zeros((n_labels, n_labels))
+        transition = np.zeros((n_tags, n_tags))
         transition[data.transitions] = vector[n_features:]
         transition += self.borders.transition
 

@@ -42,7 +42,7 @@ class OnlineSettings:
         calibration_max_trials: Maximum number of learning rates that are tried ("l2sgd").
         pa_type: 0 without slack variables, 1 for PA-I, 2 for PA-II ("pa").
         c: Aggressiveness ("pa").
-        error_sensitive: Add the square root of the number of wrong labels to the cost, instead of 1 ("pa").
+        error_sensitive: Add the square root of the number of wrong tags to the cost, instead of 1 ("pa").
         averaging: Return the average of the weights of all steps ("pa").
         variance: Initial variance of each weight ("arow").
         gamma: Trade-off between the loss and the change of the weights ("arow").
@@ -127,10 +127,10 @@ class OnlineLearner:
         n_total: float | None = None,
     ) -> None:
         """Store the settings, and pass the training data to compiled code."""
-        fixed = np.zeros((len(data.labels),) * 2) if borders is None else borders.transition
+        fixed = np.zeros((len(data.tags),) * 2) if borders is None else borders.transition
         self.data, self.settings = data, settings
         self.loop_data = loops.OnlineChains(
-            data.sentence_offsets, data.starts, data.uses, data.values, data.entry_labels, data.states, data.allowed,
+            data.sentence_offsets, data.starts, data.uses, data.values, data.entry_tags, data.states, data.allowed,
             data.transitions, fixed,
         )  # fmt: skip
         self.n_sequences = len(self.loop_data)
@@ -145,7 +145,7 @@ class OnlineLearner:
             order: int64, indices of the sequences in the order of the updates.
 
         Returns:
-            The new state, and the loss, which is infinite if numbers overflow or fixed transitions forbid the labels.
+            The new state, and the loss, which is infinite if numbers overflow or fixed transitions forbid the tags.
         """
         s = self.settings
         weights, second = state.weights.copy(), state.second.copy()
@@ -203,7 +203,7 @@ class OnlineLearner:
         """Raise an error that names the cause of an infinite loss.
 
         Raises:
-            ImpossibleTags: Fixed transitions forbid the labels of a sequence.
+            ImpossibleTags: Fixed transitions forbid the tags of a sequence.
             ValueError: The numbers overflow.
         """
         zero = np.zeros(self.data.n_features + int(self.data.transitions.sum()))
@@ -235,7 +235,7 @@ def train_online(
         float64[d], averaged weights ("ap", "pa"), weights of the best epoch ("l2sgd"), or the last weights ("arow").
 
     Raises:
-        ImpossibleTags: The fixed transitions forbid the labels of a sequence.
+        ImpossibleTags: The fixed transitions forbid the tags of a sequence.
         TrainingInterrupted: Ctrl-C was pressed.
         ValueError: The numbers overflow.
     """

@@ -29,14 +29,14 @@ class EncodedLabels:
     allowed: NDArray[np.uint8]
 
 
-def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[str] = ()) -> EncodedLabels:
+def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], first_labels: Sequence[str] = ()) -> EncodedLabels:
     """Convert the labels of sequences to indices; labels are numbered in the order of their first occurrence.
 
     Args:
         y: Labels of each sequence: a string for each item, a set of strings for a partial annotation, or None for an
             unknown label.
         offsets: int64[S + 1], first item of each sequence, and the number of items.
-        known: Labels that get the first indices.
+        first_labels: Labels that get the first indices.
 
     Returns:
         The K distinct labels, the index of each item's label, and the labels that each item may have.
@@ -48,7 +48,7 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
     sequences = iterable_as_list(y, "`y` must be a list of lists of labels")
     if len(sequences) != len(offsets) - 1:
         raise ValueError(f"`X` and `y` must have equal lengths, got {len(offsets) - 1} and {len(sequences)}")
-    index = {label: k for k, label in enumerate(known)}
+    index = {label: k for k, label in enumerate(first_labels)}
     states: list[int] = []
     partial: dict[int, list[int] | None] = {}
     for s, (sequence, n_items) in enumerate(zip(sequences, np.diff(offsets).tolist(), strict=True)):

@@ -98,7 +98,7 @@ class SequenceTagger:
         """
         if xseq is not None:
             self.set(xseq)
-        unary = self._stored()
+        unary = self._stored_unary()
         states, _ = decode(unary, self.weights.transition[None], np.array([0, len(unary)]), None)
         return [self.weights.labels[k] for k in states.tolist()]
 
@@ -111,13 +111,13 @@ class SequenceTagger:
         Raises:
             ValueError: No sequence is stored, or a label is unknown, or the lengths differ.
         """
-        unary = self._stored()
+        unary = self._stored_unary()
         if len(yseq) != len(unary):
             raise ValueError(f"`yseq` must have a label for each item, got {len(yseq)} labels for {len(unary)} items")
         states = np.array([self._number(label) for label in yseq], np.int64)
         score = unary[np.arange(len(unary)), states].sum()
         score += self.weights.transition[states[:-1], states[1:]].sum()
-        return float(np.exp(score - self._smoothed(unary).log_z[0]))
+        return float(np.exp(score - self._smooth(unary).log_z[0]))
 
     def marginal(self, y: str, pos: int) -> float:
         """Return the probability of a label for one item of the stored sequence.
@@ -129,10 +129,10 @@ class SequenceTagger:
         Raises:
             ValueError: No sequence is stored, the label is unknown, or the sequence has no item ``pos``.
         """
-        unary = self._stored()
+        unary = self._stored_unary()
         if not 0 <= pos < len(unary):
             raise ValueError(f"`pos` must be an item index from 0 to {len(unary) - 1}, got {pos}")
-        nodes = self._smoothed(unary).nodes
+        nodes = self._smooth(unary).nodes
         assert nodes is not None
         return float(nodes[pos, self._number(y)])
 
@@ -144,12 +144,12 @@ class SequenceTagger:
         """Discard the stored sequence."""
         self._unary = None
 
-    def _stored(self) -> Floats:
+    def _stored_unary(self) -> Floats:
         if self._unary is None:
             raise ValueError("no sequence is stored; call `set` first")
         return self._unary
 
-    def _smoothed(self, unary: Floats):  # the type of `smooth`
+    def _smooth(self, unary: Floats):  # the type of `smooth`
         return smooth(unary, self.weights.transition[None], np.array([0, len(unary)]), None)
 
     def _number(self, label: str) -> int:

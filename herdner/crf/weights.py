@@ -18,36 +18,36 @@ class ChainWeights:
     """Weights of a linear-chain CRF (Lafferty, McCallum and Pereira 2001).
 
     Attributes:
-        labels: The K tags.
+        tags: The K tags.
         transition: float64[K, K], weight of a tag (row) followed by a tag (column).
         keys: uint64[n], keys of the features, ascending.
         starts: uint32[n + 1]; feature r has the entries ``starts[r]:starts[r + 1]``.
-        entry_labels: uint8[m], index of the tag of each entry.
+        entry_tags: uint8[m], index of the tag of each entry.
         entry_weights: float64[m], weight of each entry.
     """
 
-    labels: tuple[str, ...]
+    tags: tuple[str, ...]
     transition: NDArray[np.float64]
     keys: NDArray[np.uint64]
     starts: NDArray[np.uint32]
-    entry_labels: NDArray[np.uint8]
+    entry_tags: NDArray[np.uint8]
     entry_weights: NDArray[np.float64]
 
     @staticmethod
-    def grouped(
-        labels: tuple[str, ...],
+    def from_entries(
+        tags: tuple[str, ...],
         transition: NDArray[np.float64],
         keys: NDArray[np.uint64],
-        entry_labels: NDArray[np.uint8],
+        entry_tags: NDArray[np.uint8],
         entry_weights: NDArray[np.float64],
     ) -> ChainWeights:
         """Build chain weights from entries in any order; entries of one feature keep their order.
 
         Args:
-            labels: The K tags.
+            tags: The K tags.
             transition: float64[K, K], weights of adjacent tags.
             keys: uint64[m], key of each entry.
-            entry_labels: uint8[m], index of the tag of each entry.
+            entry_tags: uint8[m], index of the tag of each entry.
             entry_weights: float64[m], weight of each entry.
 
         Returns:
@@ -56,7 +56,7 @@ class ChainWeights:
         order = np.argsort(keys, kind="stable")
         distinct, first = np.unique(keys[order], return_index=True)
         starts = np.append(first, len(keys)).astype(np.uint32)
-        return ChainWeights(labels, transition, distinct, starts, entry_labels[order], entry_weights[order])
+        return ChainWeights(tags, transition, distinct, starts, entry_tags[order], entry_weights[order])
 
     @staticmethod
     def empty() -> ChainWeights:
@@ -95,25 +95,25 @@ class ChainWeights:
         Args:
             mask: bool[m], True for the selected entries.
         """
-        return ChainWeights.grouped(
-            self.labels, self.transition, self.entry_keys[mask], self.entry_labels[mask], self.entry_weights[mask]
+        return ChainWeights.from_entries(
+            self.tags, self.transition, self.entry_keys[mask], self.entry_tags[mask], self.entry_weights[mask]
         )
 
     def add_to(self, base: ChainWeights) -> ChainWeights:
         """Return the sums of these weights and the weights of another model, ``base``.
 
         Args:
-            base: Weights whose tags are a subset of `labels`.
+            base: Weights whose tags are a subset of `tags`.
 
         Returns:
             The sums, with the tags and the transitions of these weights.
         """
-        number = np.array([self.labels.index(label) for label in base.labels], np.uint8)
+        number = np.array([self.tags.index(tag) for tag in base.tags], np.uint8)
         return _sum_repeated(
-            self.labels,
+            self.tags,
             self.transition,
             [base.entry_keys, self.entry_keys],
-            [number[base.entry_labels], self.entry_labels],
+            [number[base.entry_tags], self.entry_tags],
             [base.entry_weights, self.entry_weights],
         )
 
@@ -127,16 +127,16 @@ class ChainWeights:
         Raises:
             ValueError: The chains have different tags.
         """
-        labels, n = several[0].labels, len(several)
-        if any(each.labels != labels for each in several):
+        tags, n = several[0].tags, len(several)
+        if any(each.tags != tags for each in several):
             raise ValueError(
                 "the weights of chains with different tags cannot be averaged; train all chains on the same tags"
             )
         return _sum_repeated(
-            labels,
+            tags,
             np.mean([each.transition for each in several], axis=0),
             [each.entry_keys for each in several],
-            [each.entry_labels for each in several],
+            [each.entry_tags for each in several],
             [each.entry_weights / n for each in several],
         )
 
@@ -150,15 +150,15 @@ class ChainWeights:
 
 
 def _sum_repeated(
-    labels: tuple[str, ...],
+    tags: tuple[str, ...],
     transition: NDArray[np.float64],
     of_keys: Sequence[NDArray[np.uint64]],
-    of_tags: Sequence[NDArray[np.uint8]],
+    of_states: Sequence[NDArray[np.uint8]],
     of_weights: Sequence[NDArray[np.float64]],
 ) -> ChainWeights:
     """Build chain weights, and sum the weights of entries that have the same key and the same tag."""
-    keys, tags, weights = np.concatenate(of_keys), np.concatenate(of_tags), np.concatenate(of_weights)
-    order = np.lexsort((tags, keys))
-    first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(tags[order]) != 0))[: len(order)]
+    keys, states, weights = np.concatenate(of_keys), np.concatenate(of_states), np.concatenate(of_weights)
+    order = np.lexsort((states, keys))
+    first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(states[order]) != 0))[: len(order)]
     total = np.add.reduceat(weights[order], np.flatnonzero(first)) if len(order) else weights
-    return ChainWeights.grouped(labels, transition, keys[order][first], tags[order][first], total)
+    return ChainWeights.from_entries(tags, transition, keys[order][first], states[order][first], total)

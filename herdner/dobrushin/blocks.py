@@ -264,14 +264,14 @@ class _Block:
             v, other = int(ends.variable[slot]), int(ends.other[slot])
             rest = self.before(v) + self.behind(v) + self.messages.at(v).without(self.linked.messages.at(slot))
             table = ends.tables[ends.table[slot]]
-            yield v, other, InfluenceQuery(rest.widened(error), table, possible[other], error)
+            yield v, other, InfluenceQuery(rest.widen(error), table, possible[other], error)
         if self.left >= 0:
-            law, table = self.from_here(self.first).widened(error), self.table(self.first)
+            law, table = self.from_here(self.first).widen(error), self.table(self.first)
             yield self.first, self.left, InfluenceQuery(law, table, possible[self.left], error)
         if self.right >= 0:
             rest = self.before(self.last) + self.messages.at(self.last)
             table = self.table(self.right).T
-            yield self.last, self.right, InfluenceQuery(rest.widened(error), table, possible[self.right], error)
+            yield self.last, self.right, InfluenceQuery(rest.widen(error), table, possible[self.right], error)
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
         """Yield two influence queries, one in each direction, for each pair of consecutive variables in ``tracked``."""
@@ -280,8 +280,8 @@ class _Block:
             table = self.between(v, w)
             there, back = self.from_here(w), self.before(v) + self.messages.at(v)
             yield (
-                InfluenceQuery(there.widened(error), table, possible[v], error),
-                InfluenceQuery(back.widened(error), table.T, possible[w], error),
+                InfluenceQuery(there.widen(error), table, possible[v], error),
+                InfluenceQuery(back.widen(error), table.T, possible[w], error),
             )
 
 

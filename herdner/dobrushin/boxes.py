@@ -44,7 +44,7 @@ class Box(NamedTuple):
         """
         return Box(self.low[where], self.high[where])
 
-    def widened(self, error: Floats | float) -> Box:
+    def widen(self, error: Floats | float) -> Box:
         """Return bounds that are wider by the rounding error ``error`` on both sides.
 
         Args:

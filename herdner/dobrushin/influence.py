@@ -128,7 +128,7 @@ class Influence:
         values[a] = np.minimum(self.values[a], other.values[b])
         return replace(self, values=values, theorem=f"{self.theorem}, {other.theorem}")
 
-    def embedded(self, variables: Int64s, graph: TableGraph) -> Influence:
+    def to_larger_graph(self, variables: Int64s, graph: TableGraph) -> Influence:
         """Return the bound for a larger graph; its additional variables have no influence and are not influenced.
 
         Args:
@@ -152,7 +152,7 @@ class Influence:
 
         return csr_array((self.values, self.sources, self.starts), (self.n_variables, self.n_variables))
 
-    def scaled(self, factor: float) -> Influence:
+    def scale(self, factor: float) -> Influence:
         """Return the influence matrix times ``factor``.
 
         Args:

@@ -107,7 +107,7 @@ def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
     before = bounding_box(chain_sums(linked.form, first, last, total, True), reference)
     behind = bounding_box(chain_sums(linked.form, first, last, total, False), reference)
     law = before + behind + total.at(slice(first, last + 1))
-    return law.widened(linked.rounding_at(first))
+    return law.widen(linked.rounding_at(first))
 
 
 def _shares(box: Box) -> tuple[Floats, Floats]:
@@ -175,7 +175,7 @@ def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
     low, high = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for k in np.flatnonzero(linked.possible[v]).tolist():
         low[k], high[k] = _mean_range(rows[:, k] - base, weights)
-    return Box(low, high).widened(np.where(linked.possible[v], linked.rounding_at(other), 0.0))
+    return Box(low, high).widen(np.where(linked.possible[v], linked.rounding_at(other), 0.0))
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:

@@ -161,12 +161,12 @@ def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    precision_sum, n_predicted = _resolved(predicted, _owners(gold), gold)
-    recall_sum, n_gold = _resolved(gold, _owners(predicted), predicted)
+    precision_sum, n_predicted = _count_resolved(predicted, _owners(gold), gold)
+    recall_sum, n_gold = _count_resolved(gold, _owners(predicted), predicted)
     return CoreferenceScore(precision_sum, n_predicted, recall_sum, n_gold)
 
 
-def _resolved(clusters: Clusters, owners: Mapping[Hashable, int], others: Clusters) -> tuple[float, int]:
+def _count_resolved(clusters: Clusters, owners: Mapping[Hashable, int], others: Clusters) -> tuple[float, int]:
     total, n_mentions = 0.0, 0
     for cluster in clusters:
         size = len(cluster)

@@ -78,7 +78,7 @@ class Conditionals:
         return starts, members[:length].copy()
 
     @cached_property
-    def padded(self) -> Conditionals:
+    def padded_form(self) -> Conditionals:
         """Copy of the conditionals in which the number of factors of each variable is a multiple of 4.
 
         The added factors do not change the conditionals. The copy is valid only for graphs whose variables have two

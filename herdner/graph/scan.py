@@ -64,12 +64,12 @@ class Scan:
             ValueError: The text is not a scan.
         """
 
-        def listed(*order: float | str) -> Scan:
+        def fixed_order(*order: float | str) -> Scan:
             return fixed_scan(order)
 
         functions: dict[str, Callable[..., Scan]] = {
             "systematic": systematic_scan, "random": random_scan, "checkerboard": checkerboard_scan,
-            "jacobi": jacobi_scan, "fixed": listed,
+            "jacobi": jacobi_scan, "fixed": fixed_order,
         }  # fmt: skip
         return parse_call(text, functions, "scan", cls.SYNTAX)
 

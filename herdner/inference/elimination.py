@@ -88,7 +88,7 @@ class BucketTree:
         self.reduced, self.n_threads, self.clock = reduced, n_threads, clock
         self.sizes = reduced.sizes
         self.variables: list[int] = order.order.tolist()
-        self.loop = loops.BucketTree(self.sizes, order.order, *flat_factors(reduced.scopes, reduced.tables))
+        self.loop = loops.CompiledBucketTree(self.sizes, order.order, *flat_factors(reduced.scopes, reduced.tables))
         self.table_of_factor: list[int] = self.loop.table_of_factor.tolist()
 
     def factor_belief(self, beliefs: loops.Beliefs, factor: int, axes: tuple[int, ...]) -> Floats:
@@ -124,11 +124,11 @@ class BucketTree:
             ImpossibleGraph: No state has a log-potential above -inf.
             OutOfTime: The passes would exceed the time limit.
         """
-        messages = loops.Messages(self.loop, maximise)
+        messages = loops.CompiledMessages(self.loop, maximise)
         self._complete(messages, 1.0)
         return Messages(self, messages)
 
-    def distribute(self, messages: loops.Messages, with_tables: bool) -> loops.Beliefs:
+    def distribute(self, messages: loops.CompiledMessages, with_tables: bool) -> loops.Beliefs:
         """Compute the marginals by a second pass over the buckets, in reverse elimination order.
 
         Args:
@@ -145,7 +145,7 @@ class BucketTree:
         self._complete(beliefs, DISTRIBUTION_COST)
         return beliefs
 
-    def _complete(self, run: loops.Messages | loops.Beliefs, cost: float) -> None:
+    def _complete(self, run: loops.CompiledMessages | loops.Beliefs, cost: float) -> None:
         """Compute the messages or marginals of all buckets in one pass; a table cell takes ``cost`` units of time."""
         while not run.is_done:
             self._tick(cost * run.advance(_SLICE_CELLS))
@@ -197,7 +197,7 @@ class Messages:
     """
 
     tree: BucketTree
-    loop: loops.Messages
+    loop: loops.CompiledMessages
 
     @property
     def total(self) -> float:

@@ -174,9 +174,9 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors], until: float = m
             constant += float(table)
         else:
             merged[key] = merged[key] + table if key in merged else table
-    absorbing = _absorb(merged, len(variables), until)
+    absorbing_scope = _absorb(merged, len(variables), until)
     _check_clock(until)
-    hosts = _hosts(remaining_scopes, {scope: factor for factor, scope in enumerate(merged)}, absorbing)
+    hosts = _hosts(remaining_scopes, {scope: factor for factor, scope in enumerate(merged)}, absorbing_scope)
     return ReducedGraph(states, variables, list(merged), list(merged.values()), constant, hosts)
 
 
@@ -211,7 +211,7 @@ def _reduce_factor(
 
 def _hosts(
     scopes: list[tuple[int, ...]], factor_of: dict[tuple[int, ...], int],
-    absorbing: dict[tuple[int, ...], tuple[int, ...]],
+    absorbing_scope: dict[tuple[int, ...], tuple[int, ...]],
 ) -> list[tuple[int, tuple[int, ...]]]:  # fmt: skip
     """Return, for each original factor, its host: the reduced factor that contains it (see `ReducedGraph`)."""
     axes: list[tuple[int, ...]] = [tuple(range(arity)) for arity in range(1 + max(map(len, scopes), default=0))]
@@ -224,7 +224,7 @@ def _hosts(
             hosts.append((-1, ()))
         else:
             key = tuple(sorted(scope))
-            host = absorbing.get(key, key)
+            host = absorbing_scope.get(key, key)
             hosts.append((factor_of[host], tuple([host.index(v) for v in scope])))
     return hosts
 

@@ -141,7 +141,7 @@ def make_backend(name: str, **options: object) -> Backend:
     make, hints = _factory(name), _options(name)
     for key in options:
         if key not in hints:
-            available = f"it has {_listed(hints)}" if hints else "it has none"
+            available = f"it has {_join_names(hints)}" if hints else "it has none"
             hint = f"; {suggestion(key, hints)}".rstrip("; ")
             raise UnknownOption(f"backend {name} has no option {key!r}; {available}{hint}", key)
     try:
@@ -192,7 +192,7 @@ def describe_backend(name: str) -> BackendDescription:
 def _factory(name: str) -> Callable[..., Backend]:
     if name not in BACKENDS:
         hint = _suggested_backend(name)
-        raise ValueError(f"there is no backend {name!r}; {hint}Backends: {_listed(BACKENDS)}")
+        raise ValueError(f"there is no backend {name!r}; {hint}Backends: {_join_names(BACKENDS)}")
     module, _, attribute = BACKENDS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -220,5 +220,5 @@ def _options(name: str) -> dict[str, tuple[object, object]]:
     return options
 
 
-def _listed(names: typing.Iterable[str]) -> str:
+def _join_names(names: typing.Iterable[str]) -> str:
     return ", ".join(sorted(names))

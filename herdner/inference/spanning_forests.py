@@ -98,7 +98,7 @@ class ForestDistribution:
     probabilities: list[float]
 
     @classmethod
-    def covering(cls, scopes: Sequence[Sequence[int]], n_variables: int) -> ForestDistribution:
+    def cover_factors(cls, scopes: Sequence[Sequence[int]], n_variables: int) -> ForestDistribution:
         """Build a uniform distribution over forests that together contain every factor.
 
         Each forest first adds the factors that occur in the fewest earlier forests.

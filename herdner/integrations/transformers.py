@@ -31,34 +31,34 @@ from herdner.text.tokenize import Tokenizer
 ModelInputs = Mapping[str, NDArray[np.int64]]
 """Windows of pieces: "input_ids" and other inputs of the model, each int64[windows, pieces]."""
 ModelFunction = Callable[[ModelInputs], NDArray[np.floating[Any]]]
-"""Function from the inputs to logits float[windows, pieces, labels]."""
+"""Function from the inputs to logits float[windows, pieces, tags]."""
 
 DEFAULT_LENGTH = 512  # number of pieces in a window if the tokenizer does not specify it
-NO_PIECE_SCORE = -20.0  # score of all labels but O for a word without a piece, such as a single control character
+NO_PIECE_SCORE = -20.0  # score of all tags but O for a word without a piece, such as a single control character
 
 
 class ConsistentClassifier:
-    """Classifier that tags texts by a transformer model and then makes the labels consistent by a skip-chain layer.
+    """Classifier that tags texts by a transformer model and then makes the tags consistent by a skip-chain layer.
 
     Args:
         tokenizer: The model's tokenizer: a fast tokenizer of ``transformers``, which returns offsets of word pieces.
         model: Function that runs the model, such as `torch_function` or `onnx_function` returns.
-        labels: Labels of the columns of the logits, as in ``model.config.id2label``.
-        layer: A `SkipChainLayer` for these labels; None: an untrained one.
+        tags: Tags of the columns of the logits, which ``model.config.id2label`` calls labels.
+        layer: A `SkipChainLayer` with these tags; None: an untrained one.
         split: Function that splits a text into words and sentences; None: `Tokenizer`.
         max_length: Number of word pieces in a window; None: the limit of the tokenizer.
         stride: Number of word pieces by which windows overlap.
         batch_size: Number of windows that the model processes at a time.
 
     Raises:
-        ValueError: The tokenizer is not fast, a number is out of its range, or the layer has other labels.
+        ValueError: The tokenizer is not fast, a number is out of its range, or the layer has other tags.
     """
 
     def __init__(
         self,
         tokenizer: Any,
         model: ModelFunction,
-        labels: Sequence[str],
+        tags: Sequence[str],
         *,
         layer: SkipChainLayer | None = None,
         split: Callable[[str], Document] | None = None,
@@ -81,12 +81,12 @@ class ConsistentClassifier:
             )
         if batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1, got {batch_size}")
-        self.tokenizer, self.model, self.labels = tokenizer, model, tuple(labels)
-        self.layer = SkipChainLayer(self.labels) if layer is None else layer
-        if tuple(self.layer.labels) != self.labels:
+        self.tokenizer, self.model, self.tags = tokenizer, model, tuple(tags)
+        self.layer = SkipChainLayer(self.tags) if layer is None else layer
+        if tuple(self.layer.tags) != self.tags:
             raise ValueError(
-                f"the skip-chain layer has the labels {', '.join(self.layer.labels)}, but the model has"
-                f" {', '.join(labels)}; train the layer on scores of this model"
+                f"the skip-chain layer has the tags {', '.join(self.layer.tags)}, but the model has"
+                f" {', '.join(tags)}; train the layer on scores of this model"
             )
         self.split = Tokenizer() if split is None else split
         self.max_length, self.stride, self.batch_size = length, stride, batch_size
@@ -106,7 +106,7 @@ class ConsistentClassifier:
             ValueError: An argument is invalid.
         """
         model, tokenizer = pipeline.model, pipeline.tokenizer
-        return cls(tokenizer, torch_function(model), labels_of(model.config.id2label), **options)
+        return cls(tokenizer, torch_function(model), tags_from_config(model.config.id2label), **options)
 
     def __call__(self, text: str) -> Document:
         """Tag one text, and return the annotated document.
@@ -143,7 +143,7 @@ class ConsistentClassifier:
             document: A document with tokens.
 
         Returns:
-            float64[words, labels].
+            float64[words, tags].
 
         Raises:
             ValueError: The model returns logits of another shape.
@@ -156,15 +156,15 @@ class ConsistentClassifier:
         not_inputs = ("offset_mapping", "overflow_to_sample_mapping", "special_tokens_mask")
         inputs = {name: np.asarray(values, np.int64) for name, values in encoded.items() if name not in not_inputs}
         window, piece = first_pieces(document, offsets)
-        scores = np.full((document.n_tokens, len(self.labels)), NO_PIECE_SCORE if "O" in self.labels else 0.0)
-        if "O" in self.labels:
-            scores[:, self.labels.index("O")] = 0.0
+        scores = np.full((document.n_tokens, len(self.tags)), NO_PIECE_SCORE if "O" in self.tags else 0.0)
+        if "O" in self.tags:
+            scores[:, self.tags.index("O")] = 0.0
         for first in range(0, len(offsets), self.batch_size):
             batch = {name: values[first : first + self.batch_size] for name, values in inputs.items()}
             logits = np.asarray(self.model(batch), np.float64)
-            if logits.shape[2:] != (len(self.labels),):
+            if logits.shape[2:] != (len(self.tags),):
                 raise ValueError(
-                    f"the model must return logits for {len(self.labels)} labels, got logits of shape {logits.shape}"
+                    f"the model must return logits for {len(self.tags)} tags, got logits of shape {logits.shape}"
                 )
             words = np.flatnonzero((window >= first) & (window < first + len(logits)))
             scores[words] = logits[window[words] - first, piece[words]]
@@ -203,14 +203,14 @@ def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArra
     return table[:, 2], table[:, 3]
 
 
-def labels_of(id2label: Mapping[int, str]) -> list[str]:
-    """Return the labels in the configuration of a model, in the order of its logits.
+def tags_from_config(id2label: Mapping[int, str]) -> list[str]:
+    """Return the tags in the configuration of a model, in the order of its logits.
 
     Args:
-        id2label: The label of each index.
+        id2label: The tag of each index.
 
     Returns:
-        The labels.
+        The K tags.
     """
     return [id2label[k] for k in range(len(id2label))]
 

@@ -192,7 +192,7 @@ class Decoder:
         Returns:
             The decoder.
         """
-        tags, scheme = model.weights.labels, model.scheme if model.constrained else None
+        tags, scheme = model.weights.tags, model.scheme if model.constrained else None
         read, encoder = reader(model.plan, model.lexicon), SpanEncoder(tags, model.scheme)
         return cls(tags, scheme, model.extractor(), model.crf(), read, encoder, model.calibration)
 

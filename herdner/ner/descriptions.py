@@ -225,16 +225,16 @@ class Describer:
             token: Index of the token.
         """
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
-        if (column, value) not in self._shared:
+        if (column, value) not in self._shared_words:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
             in_text = (self.tokens[i] for i in np.flatnonzero(self.attributes[:, column] == value).tolist())
             # Of words that differ only in case, only the first one is an example.
             distinct = {word.casefold(): word for word in reversed([*well_known, *in_text])}
-            self._shared[column, value] = list(reversed(distinct.values()))[: MAX_EXAMPLES + 1]
-        return [word for word in self._shared[column, value] if word.casefold() != own][:MAX_EXAMPLES]
+            self._shared_words[column, value] = list(reversed(distinct.values()))[: MAX_EXAMPLES + 1]
+        return [word for word in self._shared_words[column, value] if word.casefold() != own][:MAX_EXAMPLES]
 
     @cached_property
-    def _shared(self) -> dict[tuple[int, int], list[str]]:
+    def _shared_words(self) -> dict[tuple[int, int], list[str]]:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
@@ -325,7 +325,7 @@ def _vector(describer: Describer, column: int, token: int, gazetteer: str) -> st
     return f"occurs in similar texts as {', '.join(shared or [describer.tokens[token]])}"
 
 
-def _casing(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+def _describe_case(describer: Describer, column: int, token: int, gazetteer: str) -> str:
     value = int(describer.attributes[token, column])
     if not value & 32:
         return "is in lower case here and capitalised elsewhere"
@@ -357,7 +357,7 @@ def _run_with(relation: str) -> Predicate:
     return describe
 
 
-def _listed(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+def _describe_list(describer: Describer, column: int, token: int, gazetteer: str) -> str:
     return f"{_LIST_POSITIONS.get(int(describer.attributes[token, column]), 'is in')} the list {gazetteer}"
 
 
@@ -370,9 +370,9 @@ PREDICATES: dict[str, Predicate] = {
     "word": _word, _FOLDED: _lower, "digits": _digits, "shape": _shape, "brief_shape": _brief_shape,
     **{f"prefix{n}": _prefix(n) for n in range(1, 6)}, **{f"suffix{n}": _suffix(n) for n in range(1, 6)},
     **{f"class{n}": _class for n in (4, 6, 10, 20)}, **{f"vector{n}": _vector for n in (32, 128, 512, 2048)},
-    "casing": _casing, "headline": _unknown, "run": _run, "bias": _unknown,
+    "casing": _describe_case, "headline": _unknown, "run": _run, "bias": _unknown,
     "run_first": _run_with("begins with"), "run_last": _run_with("ends with"),
     "run_before": _run_with("comes after"), "run_after": _run_with("comes before"),
     "topic8": _topic, "topic24": _topic, "topic64": _topic,
-    "gazetteer": _listed,
+    "gazetteer": _describe_list,
 }  # fmt: skip

@@ -406,7 +406,7 @@ class _Explainer:
             value = self._name_scores[token, self._states[token]] - self._name_scores[token, state]
             yield _Term("name", token, float(value), ())
         yield from self._transitions(other)
-        yield from self._linked(other)
+        yield from self._link_terms(other)
 
     def _features(self, token: int, state: int, sources: _Sources) -> Iterator[_Term]:
         row = sources.row[token]
@@ -431,7 +431,7 @@ class _Explainer:
             value = crf.transition[states[t - 1], states[t]] - crf.transition[before, after]
             yield _Term("transition", t, float(value), ())
 
-    def _linked(self, other: Mapping[int, int]) -> Iterator[_Term]:
+    def _link_terms(self, other: Mapping[int, int]) -> Iterator[_Term]:
         states = self._states
         for table, row in sorted({at for token in other for at in self._links_at.get(token, ())}):
             each = self.decoder.crf.link_tables[table]
@@ -549,6 +549,6 @@ def weights_of(weights: ChainWeights, keys: NDArray[np.uint64], states: Sequence
     table = np.zeros((len(keys), len(states)))
     feature, entries = weights.entries_of(keys)
     for column, state in enumerate(states):
-        of_state = weights.entry_labels[entries] == state
+        of_state = weights.entry_tags[entries] == state
         table[feature[of_state], column] = weights.entry_weights[entries[of_state]]
     return table

@@ -26,7 +26,7 @@ Example with a spaCy ``Doc``. A component has stored the scores of its tokens; t
 [('Paris', 'PER'), ('Paris', 'PER')]
 
 Example with the output of a Hugging Face token classifier, ``model(**tokenizer(words, is_split_into_words=True,
-return_tensors="pt"))``: ``logits`` [1, pieces, labels], and the ``word_ids`` of its tokenizer, None for "[CLS]" and
+return_tensors="pt"))``: ``logits`` [1, pieces, tags], and the ``word_ids`` of its tokenizer, None for "[CLS]" and
 "[SEP]". The score of a word is that of its first piece. If a text is longer than the input of the model, concatenate
 the words and scores of all parts first, because links join mentions across the whole document:
 
@@ -71,8 +71,8 @@ from herdner.ner.scored import (
     as_tags,
     check_finite,
     check_kind,
-    check_labels,
     check_offsets,
+    check_tag_set,
     check_transition,
     error_prefix,
     gold_tags,
@@ -98,10 +98,10 @@ class LayerResult:
     """Result of a `SkipChainLayer` for one document of n tokens.
 
     Attributes:
-        tags: One label of the layer for each token.
-        spans: Entities of these tags. With plain labels, runs of equal labels other than O.
-        marginals: float64[n, K], probability of each label of each token; columns are in the order of ``labels``. None
-            if the backend computes no marginals.
+        tags: One tag of the layer for each token.
+        spans: Entities of these tags. Without prefixes, runs of equal tags other than O.
+        marginals: float64[n, K], probability of each tag of each token; columns are in the order of ``tags`` of the
+            layer. None if the backend computes no marginals.
         links: int32[F, 2], linked tokens of all rules, the earlier one first, rows ascending.
         changed: bool[n], True where the tag differs from the tag without links.
         confidences: float64[M], for each span the probability of its tags, given the marginals of linked tokens. None
@@ -126,24 +126,24 @@ class SkipChainLayer(Estimator):
     Only `fit` and ``set_params`` change a layer: any number of threads may apply it.
 
     Args:
-        labels: Labels of the columns of scores: tags of any scheme, such as O, B-PER and I-PER, in any order; or plain
-            labels, with ``constrained=False``.
+        tags: Tags of the columns of scores, in any order: O, B-PER and I-PER, or those of another scheme; or labels
+            without prefixes, such as O and PER, with ``constrained=False``.
         rules: Rules that link tokens (`herdner.crf.link_rules`), or their text such as "acronym:nearest=3".
         scores: "log-potentials" (any real numbers, such as logits or log-probabilities) or "marginals" (probabilities).
         link_strength: Log-potential, before `fit`, of a link whose two tokens are in entities of the same label, or are
             both O. Other links have 0. On CoNLL-2003, all values from 0.5 to 2 give about the same F1.
         outside_strength: Log-potential, before `fit`, of a link whose two tokens are both O. None is ``link_strength``.
             Use 0 if the tagger also gives O to tokens about which it is uncertain.
-        transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence. None is
-            a table of zeros. Use None for scores that include the tagger's own transitions, such as marginals of a CRF.
+        transition: float64[K, K], log-potentials of a tag (row) followed by a tag (column) in a sentence. None is a
+            table of zeros. Use None for scores that include the tagger's own transitions, such as marginals of a CRF.
         constrained: Forbid tag sequences that are not well formed.
-        scheme: Tag scheme. None infers it from the labels. Labels with B and I can be IOB1 or IOB2; IOB2 is inferred.
+        scheme: Tag scheme. None infers it from the tags. Tags with B and I can be IOB1 or IOB2; IOB2 is inferred.
         backend: Name of an inference backend (`herdner.BACKENDS`), or a `Backend`.
         learner: Settings of `fit` (`herdner.crf.learning.Learner`). The default also learns transitions, which
-            improve the tags most if the scores do not depend on the labels of neighbouring tokens.
+            improve the tags most if the scores do not depend on the tags of neighbouring tokens.
 
     Attributes:
-        classes_: Labels of the trained tables, after `fit` or `load`.
+        classes_: Tags of the trained tables, after `fit` or `load`.
         model_: The trained tables (`SkipChainModel`), after `fit` or `load`.
         learning_curve_: Objective and score of each iteration of `fit` (`LearningCurve`); None if there is neither a
             rule nor a transition to learn.
@@ -151,7 +151,7 @@ class SkipChainLayer(Estimator):
 
     def __init__(
         self,
-        labels: Sequence[str],
+        tags: Sequence[str],
         rules: Sequence[Rule | SkipChain | str] = DEFAULT_RULES,
         *,
         scores: ScoreKind = "log-potentials",
@@ -164,7 +164,7 @@ class SkipChainLayer(Estimator):
         learner: Learner = JOINT,
     ) -> None:
         """Store the parameters of the layer, which are checked when the layer is used."""
-        self.labels = labels
+        self.tags = tags
         self.rules = rules
         self.scores: ScoreKind = scores
         self.link_strength = link_strength
@@ -178,7 +178,7 @@ class SkipChainLayer(Estimator):
     def __setattr__(self, name: str, value: object) -> None:
         """Set a parameter of the layer, and discard the compiled model."""
         super().__setattr__(name, value)
-        self.__dict__.pop("_labels_and_model", None)
+        self.__dict__.pop("_tags_and_model", None)
 
     # --- inference --------------------------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class SkipChainLayer(Estimator):
         """Compute the tags of one document from scores and links.
 
         Args:
-            scores: Numbers [n, K], a row for each token and a column for each label; -inf forbids a label.
+            scores: Numbers [n, K], a row for each token and a column for each tag; -inf forbids a tag.
             tokens: The n tokens as they are written in the text; the default rule reads capitals.
             sentence_offsets: Sentence s has the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``: S + 1 integers
                 from 0 to n. None is one sentence.
@@ -208,10 +208,10 @@ class SkipChainLayer(Estimator):
         Raises:
             ValueError: A parameter or an argument is invalid.
         """
-        labels, model = self._labels_and_model
-        document = ScoredDocument.of(scores, tokens, sentence_offsets, len(labels), check_kind(self.scores))
+        tag_set, model = self._tags_and_model
+        document = ScoredDocument.of(scores, tokens, sentence_offsets, len(tag_set), check_kind(self.scores))
         ends = None if links is None else _check_links(model, links, len(document.tokens))
-        return _apply(labels, model, resolve_backend(self.backend), document, child(seed, 0), ends)
+        return _apply(tag_set, model, resolve_backend(self.backend), document, child(seed, 0), ends)
 
     def links(
         self, tokens: Sequence[str], sentence_offsets: SentenceOffsets | None = None
@@ -226,7 +226,7 @@ class SkipChainLayer(Estimator):
             For each rule int32[F, 2], the earlier token first.
         """
         tokens, offsets = list(tokens), check_offsets(sentence_offsets, len(tokens))
-        return tuple(each.template.links(tokens, offsets) for each in self._labels_and_model[1].link_tables)
+        return tuple(each.template.links(tokens, offsets) for each in self._tags_and_model[1].link_tables)
 
     def predict(
         self,
@@ -245,51 +245,51 @@ class SkipChainLayer(Estimator):
             seed: Seed of samplers; document i uses the i-th child of the seed.
 
         Returns:
-            One list of labels for each document.
+            One list of tags for each document.
 
         Raises:
             ValueError: A parameter or a document is invalid.
         """
-        labels, model = self._labels_and_model
+        tag_set, model = self._tags_and_model
         backend = resolve_backend(self.backend)
-        documents = self._documents(labels, scores, tokens, sentence_offsets)
-        return [_apply(labels, model, backend, each, child(seed, i)).tags for i, each in enumerate(documents)]
+        documents = self._documents(tag_set, scores, tokens, sentence_offsets)
+        return [_apply(tag_set, model, backend, each, child(seed, i)).tags for i, each in enumerate(documents)]
 
     @cached_property
-    def _labels_and_model(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        """Labels and skip-chain model of the layer, as trained by `fit`; the initial ones if `fit` was not called.
+    def _tags_and_model(self) -> tuple[tuple[str, ...], SkipChainModel]:
+        """Tags and skip-chain model of the layer, as trained by `fit`; the initial ones if `fit` was not called.
 
         The value is cached until any attribute of the layer is set.
         """
         if not hasattr(self, "model_"):
             return self._initial()
-        if check_labels(self.labels) != self.classes_:
-            raise ValueError("`labels` has changed since this layer was trained; call `fit` again")
+        if check_tag_set(self.tags) != self.classes_:
+            raise ValueError("`tags` has changed since this layer was trained; call `fit` again")
         return self.classes_, self.model_
 
     def _initial(self) -> tuple[tuple[str, ...], SkipChainModel]:
         """Build the initial model, whose links all have equal strength."""
-        labels = check_labels(self.labels)
+        tag_set = check_tag_set(self.tags)
         inside = check_finite("link_strength", self.link_strength)
         outside = check_finite("outside_strength", self.outside_strength, self.link_strength)
-        entity_labels = np.array([split_tag(label)[1] for label in as_tags(labels)])
-        table = np.where(entity_labels == "", outside, inside) * (entity_labels[:, None] == entity_labels)
+        labels = np.array([split_tag(tag)[1] for tag in as_tags(tag_set)])
+        table = np.where(labels == "", outside, inside) * (labels[:, None] == labels)
         tables = [LinkTable(each, table) for each in _templates(self.rules)]
-        transition = check_transition(self.transition, len(labels))
-        return labels, SkipChainModel.for_tags(labels, self._scheme(labels), transition, tuple(tables))
+        transition = check_transition(self.transition, len(tag_set))
+        return tag_set, SkipChainModel.for_tags(tag_set, self._scheme(tag_set), transition, tuple(tables))
 
-    def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
+    def _scheme(self, tag_set: tuple[str, ...]) -> Scheme | None:
         """Return the tag scheme that all tag sequences must follow; return None if any sequence is allowed."""
         if self.scheme is not None and self.scheme not in SCHEMES:
             raise ValueError(f"unknown tag scheme {self.scheme!r}; expected one of {', '.join(SCHEMES)}")
         if not self.constrained:
             return None
-        scheme = infer_scheme(labels)
+        scheme = infer_scheme(tag_set)
         return self.scheme or scheme
 
     def _documents(
         self,
-        labels: tuple[str, ...],
+        tag_set: tuple[str, ...],
         scores: Sequence[ArrayLike],
         tokens: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
@@ -304,7 +304,7 @@ class SkipChainLayer(Estimator):
             )
         for i, document in enumerate(zip(scores, tokens, offsets, strict=True)):
             with error_prefix(f"document {i}"):
-                yield ScoredDocument.of(*document, len(labels), kind)
+                yield ScoredDocument.of(*document, len(tag_set), kind)
 
     # --- training ---------------------------------------------------------------------------------------------------
 
@@ -326,13 +326,13 @@ class SkipChainLayer(Estimator):
         documents. Links hardly improve the tags of training documents, so the learned log-potentials would be too
         small.
 
-        Labels that do not occur in the documents become unlikely at linked tokens. The table of a rule that finds no
+        Tags that do not occur in the documents become unlikely at linked tokens. The table of a rule that finds no
         link in the documents becomes 0.
 
         Args:
             scores: Scores of each document, as in `apply`.
             tokens: Tokens of each document.
-            tags: Gold labels of each document: ``labels`` or, if constrained, tags of any scheme.
+            tags: Gold tags of each document: those of the layer or, if constrained, tags of any scheme.
             sentence_offsets: Sentence offsets of each document. None: each document is one sentence.
             development: Other documents as ``(scores, tokens, tags)`` or ``(scores, tokens, tags, sentence_offsets)``.
                 The result is then the tables of the iteration with the best F1 on these documents.
@@ -343,13 +343,13 @@ class SkipChainLayer(Estimator):
             The layer itself.
 
         Raises:
-            ValueError: A parameter or a document is invalid, or a gold label has the score -inf.
+            ValueError: A parameter or a document is invalid, or a gold tag has the score -inf.
         """
-        labels, model = self._initial()
-        documents, gold = self._check_annotated(labels, scores, tokens, tags, sentence_offsets)
+        tag_set, model = self._initial()
+        documents, gold = self._check_annotated(tag_set, scores, tokens, tags, sentence_offsets)
         if not any(document.tokens for document in documents):
             raise ValueError("the training documents have no tokens; give documents with tokens")
-        index = {label: k for k, label in enumerate(labels)}
+        index = {tag: k for k, tag in enumerate(tag_set)}
         states = [np.array([index[tag] for tag in sequence], np.int32) for sequence in gold]
         for i, (document, own) in enumerate(zip(documents, states, strict=True)):
             forbidden = document.unary[np.arange(len(own)), own] == -np.inf
@@ -359,22 +359,22 @@ class SkipChainLayer(Estimator):
                     f"document {i}: the gold tag {gold[i][t]!r} of token {t} has the score -inf; correct the tag or"
                     " the score"
                 )
-        score = None if development is None else self._development(labels, development)
+        score = None if development is None else self._development(tag_set, development)
         examples, curve = join_examples(model, documents, [document.unary for document in documents], states), None
         if model.link_tables or self.learner.joint:
             model, curve = learn_tables(model, examples, self.learner, score=score, seed=seed, progress=progress)
-        self.classes_, self.model_ = labels, model
+        self.classes_, self.model_ = tag_set, model
         self.learning_curve_: LearningCurve | None = curve
         return self
 
-    def _development(self, labels: tuple[str, ...], development: object) -> ScoreFunction:
+    def _development(self, tag_set: tuple[str, ...], development: object) -> ScoreFunction:
         parts = cast(tuple[Any, ...], development) if isinstance(development, tuple) else ()
         if len(parts) not in (3, 4):
             raise ValueError("development must be (scores, tokens, tags) or (scores, tokens, tags, sentence_offsets)")
-        documents, gold = self._check_annotated(labels, *parts, *[None] * (4 - len(parts)))
-        tag_of = dict(zip(labels, as_tags(labels), strict=True))
+        documents, gold = self._check_annotated(tag_set, *parts, *[None] * (4 - len(parts)))
+        tag_of = dict(zip(tag_set, as_tags(tag_set), strict=True))
         spans = [
-            spans_from_tags([tag_of[label] for label in sequence], document.sentence_offsets)
+            spans_from_tags([tag_of[tag] for tag in sequence], document.sentence_offsets)
             for document, sequence in zip(documents, gold, strict=True)
         ]
         unaries = [document.unary for document in documents]
@@ -382,27 +382,27 @@ class SkipChainLayer(Estimator):
 
     def _check_annotated(
         self,
-        labels: tuple[str, ...],
+        tag_set: tuple[str, ...],
         scores: Sequence[ArrayLike],
         tokens: Sequence[Sequence[str]],
         tags: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
     ) -> tuple[list[ScoredDocument], list[list[str]]]:
         """Check annotated documents, and return the documents and their gold tags."""
-        scheme = self._scheme(labels)
-        documents = list(self._documents(labels, scores, tokens, sentence_offsets))
+        scheme = self._scheme(tag_set)
+        documents = list(self._documents(tag_set, scores, tokens, sentence_offsets))
         if len(tags) != len(documents):
             raise ValueError(f"tags must have one sequence for each of {len(documents)} documents, got {len(tags)}")
         gold: list[list[str]] = []
         for i, (document, sequence) in enumerate(zip(documents, tags, strict=True)):
             with error_prefix(f"document {i}"):
-                gold.append(gold_tags(labels, sequence, document, scheme))
+                gold.append(gold_tags(tag_set, sequence, document, scheme))
         return documents, gold
 
     # --- files ------------------------------------------------------------------------------------------------------
 
     def save(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Write the labels, rules and tables of the layer to a stream or a file.
+        """Write the tags, rules and tables of the layer to a stream or a file.
 
         A file is written atomically. The backend and the learner are not stored.
 
@@ -412,13 +412,13 @@ class SkipChainLayer(Estimator):
         Raises:
             ValueError: A rule is not one of `herdner.crf.link_rules`.
         """
-        labels, model = self._labels_and_model
+        tag_set, model = self._tags_and_model
         for each in model.link_tables:
             rule = each.template.rule
             if type(rule) not in RULES.values():
                 raise ValueError(f"{rule!r:.80} cannot be stored in a file; use only the rules {', '.join(RULES)}")
         header = {
-            "labels": list(labels), "scores": check_kind(self.scores), "link_strength": self.link_strength,
+            "tags": list(tag_set), "scores": check_kind(self.scores), "link_strength": self.link_strength,
             "outside_strength": self.outside_strength, "scheme": self.scheme, "constrained": bool(self.constrained),
             "links": [link_table_to_dict(each) for each in model.link_tables],
         }  # fmt: skip
@@ -454,21 +454,21 @@ class SkipChainLayer(Estimator):
             forbidden = np.isneginf(file.arrays["transition"])
             finite = {**file.arrays, "transition": np.where(forbidden, 0.0, file.arrays["transition"])}
             check_arrays(finite, {"transition": ("<f8", 2), "link_tables": ("<f8", 3)})
-            labels = check_labels(header["labels"])
-            link_tables = link_tables_from(header["links"], file.arrays, len(labels))
+            tag_set = check_tag_set(header["tags"])
+            link_tables = link_tables_from(header["links"], file.arrays, len(tag_set))
             layer = cls(
-                labels, tuple(each.template for each in link_tables), scores=check_kind(header["scores"]),
+                tag_set, tuple(each.template for each in link_tables), scores=check_kind(header["scores"]),
                 link_strength=header["link_strength"], outside_strength=header["outside_strength"],
                 transition=file.arrays["transition"], scheme=header["scheme"],
                 constrained=parse_bool(header["constrained"], "constrained"), backend=backend, learner=learner,
             )  # fmt: skip
             _, model = layer._initial()
-            layer.classes_, layer.model_ = labels, replace(model, link_tables=link_tables)
+            layer.classes_, layer.model_ = tag_set, replace(model, link_tables=link_tables)
             return layer
 
 
 def _apply(
-    labels: tuple[str, ...],
+    tag_set: tuple[str, ...],
     model: SkipChainModel,
     backend: Backend,
     document: ScoredDocument,
@@ -487,11 +487,11 @@ def _apply(
         decoded = decode(model, unary, offsets, links, backend, rng)
     else:
         decoded = DecodedTags(chain_states, model.chain_marginals(unary, offsets))
-    chunks, confidences = chunks_from_states(decoded.states, tuple(as_tags(labels)), offsets), None
+    chunks, confidences = chunks_from_states(decoded.states, tuple(as_tags(tag_set)), offsets), None
     if decoded.marginals is not None:
         confidences = calibration_inputs(model, unary, offsets, links, decoded, chunks).confidence
     states: list[int] = decoded.states.tolist()
-    tags, changed = [labels[state] for state in states], decoded.states != chain_states
+    tags, changed = [tag_set[state] for state in states], decoded.states != chain_states
     return LayerResult(tags, chunks.spans(), decoded.marginals, pairs, changed, confidences)
 
 

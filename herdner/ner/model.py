@@ -68,13 +68,13 @@ class TaggerModel:
             The skip-chain model.
         """
         scheme = self.scheme if self.constrained else None
-        return SkipChainModel.for_tags(self.weights.labels, scheme, self.weights.transition, self.link_tables)
+        return SkipChainModel.for_tags(self.weights.tags, scheme, self.weights.transition, self.link_tables)
 
     def extractor(self) -> Extractor:
         """Return the compiled feature extractor, which contains the weights and the network of the model."""
         w = self.weights
-        table = FeatureWeights(w.keys, w.starts, w.entry_labels, w.entry_weights, len(w.labels))
-        network = None if self.network is None else self.network.compile(w.labels, self.plan.gazetteers)
+        table = FeatureWeights(w.keys, w.starts, w.entry_tags, w.entry_weights, len(w.tags))
+        network = None if self.network is None else self.network.compile(w.tags, self.plan.gazetteers)
         return make_extractor(self.plan, self.lexicon, table, network)
 
     def save(
@@ -100,7 +100,7 @@ class TaggerModel:
             "transition": w.transition,
             "feature_keys": np.diff(w.keys, prepend=np.uint64(0)),  # differences of sorted keys compress better
             "feature_sizes": np.diff(w.starts).astype(np.uint16),
-            "feature_tags": w.entry_labels.astype(np.uint8),
+            "feature_tags": w.entry_tags.astype(np.uint8),
             "feature_weights": w.entry_weights.astype(weight_type),
         }
         if self.link_tables:
@@ -114,7 +114,7 @@ class TaggerModel:
         if self.lexicon.gazetteers is not None:
             arrays |= _pack("gazetteers", self.lexicon.gazetteers.phrases)
         header = {
-            "tags": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
+            "tags": list(w.tags), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
             "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
             "links": [link_table_to_dict(each) for each in self.link_tables],
@@ -163,12 +163,12 @@ def _pack(name: str, table: WordValues) -> dict[str, NDArray[Any]]:
 
 def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TaggerModel:
     check_arrays(arrays, _ARRAYS)
-    labels = parse_strings(header["tags"], "tags")
+    tags = parse_strings(header["tags"], "tags")
     plan = FeaturePlan.from_dict(header["plan"])
     scheme: Scheme = header["scheme"]
     if scheme not in SCHEMES:
         raise ValueError(f"unknown tag scheme {scheme!r}; expected one of {', '.join(SCHEMES)}")
-    check_tags(labels, scheme)
+    check_tags(tags, scheme)
     plan.compile()  # raises for invalid templates, before any text is tagged
     classes = _unpack("word_classes", arrays) if "word_classes_keys" in arrays else None
     vectors = _unpack("vector_classes", arrays) if "vector_classes_keys" in arrays else None
@@ -182,16 +182,16 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
     network = None
     if "network" in header:
         network = Network.of(header["network"], arrays, 0 if vectors is None else len(vectors.keys))
-        network.compile(labels, names)  # raises for attributes that the model does not have
+        network.compile(tags, names)  # raises for attributes that the model does not have
     return TaggerModel(
-        weights=_weights(labels, arrays),
+        weights=_weights(tags, arrays),
         plan=plan,
         lexicon=Lexicon(classes, gazetteers, vectors, topics),
         scheme=scheme,
         constrained=parse_bool(header["constrained"], "constrained"),
         tokenizer=TokenizerSettings.from_dict(header["tokenizer"]),
         card=dict(header["card"]),
-        link_tables=link_tables_from(header.get("links", ()), arrays, len(labels)),
+        link_tables=link_tables_from(header.get("links", ()), arrays, len(tags)),
         calibration=Calibration.from_dict(header["calibration"]) if "calibration" in header else None,
         network=network,
     )
@@ -243,14 +243,14 @@ def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
 
 
 def link_tables_from(
-    headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int
+    headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_tags: int
 ) -> tuple[LinkTable, ...]:
     """Build the link tables of a model from the header and the arrays of a model file.
 
     Args:
         headers: JSON values of `link_table_to_dict`.
         arrays: Arrays of the file.
-        n_labels: Number of labels, K.
+        n_tags: Number of tags, K.
 
     Returns:
         The link tables.
@@ -263,39 +263,38 @@ def link_tables_from(
     if len(headers) > MOST_LINK_TABLES:  # before the templates are built
         raise ValueError(f"a model must have at most {MOST_LINK_TABLES} link tables, got {len(headers)}")
     tables = arrays["link_tables"]
-    if tables.shape != (len(headers), n_labels, n_labels):
-        raise ValueError(f"the link tables must have shape {(len(headers), n_labels, n_labels)}, got {tables.shape}")
+    if tables.shape != (len(headers), n_tags, n_tags):
+        raise ValueError(f"the link tables must have shape {(len(headers), n_tags, n_tags)}, got {tables.shape}")
     templates = [SkipChain.from_dict(header["template"]) for header in headers]
-    check_link_costs(templates, n_labels)
+    check_link_costs(templates, n_tags)
     return tuple(LinkTable(template, table) for template, table in zip(templates, tables, strict=True))
 
 
-def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
+def _weights(tags: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
     """Build the weights of a tagger model from arrays; check all indices, because compiled loops do not check them."""
-    transition, entry_labels = arrays["transition"], arrays["feature_tags"]
+    transition, entry_tags = arrays["transition"], arrays["feature_tags"]
     sizes = arrays["feature_sizes"].astype(np.int64)
     entry_weights = arrays["feature_weights"].astype(np.float64)
     keys = _cumulative_hashes(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
-    if not 1 <= len(labels) <= MOST_TAGS or len(set(labels)) != len(labels):
+    if not 1 <= len(tags) <= MOST_TAGS or len(set(tags)) != len(tags):
         raise ValueError(
-            f"a model must have 1 to {MOST_TAGS} distinct tags, got {len(labels)} tags, {len(set(labels))} of them"
-            " distinct"
+            f"a model must have 1 to {MOST_TAGS} distinct tags, got {len(tags)} tags, {len(set(tags))} of them distinct"
         )
-    if transition.shape != (len(labels), len(labels)):
-        raise ValueError(f"the transition table must have shape {(len(labels),) * 2}, got {transition.shape}")
-    if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
+    if transition.shape != (len(tags), len(tags)):
+        raise ValueError(f"the transition table must have shape {(len(tags),) * 2}, got {transition.shape}")
+    if len(keys) != len(sizes) or starts[-1] != len(entry_tags) or len(entry_tags) != len(entry_weights):
         raise ValueError(
             f"the lengths of the arrays of feature weights contradict each other: {len(keys)} keys, {len(sizes)} sizes,"
-            f" {len(entry_labels)} tags and {len(entry_weights)} weights"
+            f" {len(entry_tags)} tags and {len(entry_weights)} weights"
         )
-    if sizes.max(initial=0) > len(labels):
-        raise ValueError(f"a feature must have at most {len(labels)} weights, one for each tag, got {sizes.max()}")
-    if len(entry_labels) and entry_labels.max() >= len(labels):
+    if sizes.max(initial=0) > len(tags):
+        raise ValueError(f"a feature must have at most {len(tags)} weights, one for each tag, got {sizes.max()}")
+    if len(entry_tags) and entry_tags.max() >= len(tags):
         raise ValueError(
-            f"a feature weight refers to the tag {entry_labels.max()}, but the tags are 0 to {len(labels) - 1}"
+            f"a feature weight refers to the tag {entry_tags.max()}, but the tags are 0 to {len(tags) - 1}"
         )
-    return ChainWeights(labels, transition, keys, starts.astype(np.uint32), entry_labels, entry_weights)
+    return ChainWeights(tags, transition, keys, starts.astype(np.uint32), entry_tags, entry_weights)
 
 
 def _unpack(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:

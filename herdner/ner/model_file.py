@@ -197,18 +197,18 @@ def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> s
     return digest.hexdigest()
 
 
-def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[str, int]]) -> None:
+def check_arrays(arrays: Mapping[str, NDArray[Any]], allowed_types: Mapping[str, tuple[str, int]]) -> None:
     """Raise `ValueError` if an array has an unexpected name, type or number of dimensions, or a value out of range.
 
     Args:
         arrays: Arrays by name.
-        known: For each name, its allowed types (values of ``dtype.str``, separated by spaces) and its number of axes.
+        allowed_types: For each name, its types (values of ``dtype.str``, separated by spaces) and its number of axes.
 
     Raises:
         ValueError: An array is unknown or has another type or number of axes; or a value is not finite or too large.
     """
     for name, array in arrays.items():
-        types, n_axes = known.get(name, ("", 0))
+        types, n_axes = allowed_types.get(name, ("", 0))
         if array.dtype.str not in types.split() or array.ndim != n_axes:
             raise ValueError(f"the file has an unexpected array {name} of type {array.dtype} with {array.ndim} axes")
         if array.dtype.kind == "f" and not (np.abs(array) <= np.float64(LARGEST_WEIGHT)).all():

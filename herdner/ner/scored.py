@@ -18,10 +18,10 @@ SUM_TOLERANCE = 0.01  # the probabilities of a token may be half-precision numbe
 
 
 class ScoredDocument(NamedTuple):
-    """Document with log-potentials for each token and label.
+    """Document with log-potentials for each token and tag.
 
     Attributes:
-        unary: float64[tokens, labels], log-potentials; the largest of each token is 0.
+        unary: float64[tokens, tags], log-potentials; the largest of each token is 0.
         tokens: Tokens as they are written in the text.
         sentence_offsets: int64[S + 1]; sentence s has the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``. No
             sentence is empty.
@@ -37,16 +37,16 @@ class ScoredDocument(NamedTuple):
         scores: ArrayLike,
         tokens: Sequence[str],
         sentence_offsets: SentenceOffsets | None,
-        n_labels: int,
+        n_tags: int,
         kind: ScoreKind,
     ) -> ScoredDocument:
         """Check scores, tokens and sentence offsets, and build a scored document from them.
 
         Args:
-            scores: [n, K], log-potentials or marginals of K labels for each of n tokens.
+            scores: [n, K], log-potentials or marginals of K tags for each of n tokens.
             tokens: The n tokens.
             sentence_offsets: int[S + 1], first token of each sentence, and n; None is a single sentence.
-            n_labels: Number of labels, K.
+            n_tags: Number of tags, K.
             kind: Type of the scores.
 
         Returns:
@@ -63,7 +63,7 @@ class ScoredDocument(NamedTuple):
                 raise ValueError(
                     f"token {t} must be a string, got {type(token).__name__}; for a spaCy token pass its .text"
                 )
-        array = _as_float64(scores, len(tokens), n_labels)
+        array = _as_float64(scores, len(tokens), n_tags)
         unary = _log_potentials(array, tokens, kind)
         return cls(unary, tokens, check_offsets(sentence_offsets, len(tokens)))
 
@@ -99,50 +99,49 @@ def check_kind(kind: str) -> ScoreKind:
     raise ValueError(f"scores must be one of {', '.join(get_args(ScoreKind))}, got {kind!r}")
 
 
-def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Check that the labels of the score columns are distinct non-empty strings, and return them as a tuple.
+def check_tag_set(tags: Sequence[str]) -> tuple[str, ...]:
+    """Check that the tags of the score columns are distinct non-empty strings, and return them as a tuple.
 
     Args:
-        labels: The labels.
+        tags: The tags, or labels without prefixes.
 
     Raises:
-        ValueError: There is no label, a label is not a non-empty string, or two labels are equal.
+        ValueError: There is no tag, a tag is not a non-empty string, or two tags are equal.
     """
-    if isinstance(labels, str):
-        raise ValueError(f"labels must be a list of strings, one for each column of scores, got {labels!r:.80}")
-    labels = tuple(labels)
-    if not labels:
-        raise ValueError("labels must have at least one item, a label for each column of scores")
-    for label in cast(Sequence[object], labels):
-        if not isinstance(label, str) or not label:
-            raise ValueError(f"labels must be non-empty strings, got {label!r:.80}")
-    duplicate = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
+    if isinstance(tags, str):
+        raise ValueError(f"tags must be a list of strings, one for each column of scores, got {tags!r:.80}")
+    tags = tuple(tags)
+    if not tags:
+        raise ValueError("tags must have at least one item, a tag for each column of scores")
+    for tag in cast(Sequence[object], tags):
+        if not isinstance(tag, str) or not tag:
+            raise ValueError(f"tags must be non-empty strings, got {tag!r:.80}")
+    duplicate = next((tag for k, tag in enumerate(tags) if tag in tags[:k]), None)
     if duplicate is not None:
-        raise ValueError(f"labels must be distinct, got {duplicate!r} twice")
-    return labels
+        raise ValueError(f"tags must be distinct, got {duplicate!r} twice")
+    return tags
 
 
-def infer_scheme(labels: Sequence[str]) -> Scheme:
+def infer_scheme(tags: Sequence[str]) -> Scheme:
     """Infer the tag scheme, such as IOB2, from the tags of a model.
 
     Tags with E or S are IOBES, tags with L or U are BILOU, other tags with B are IOB2, and tags with only I are IOB1.
 
     Args:
-        labels: Labels that must all be tags.
+        tags: Tags of the model.
 
     Returns:
         The tag scheme.
 
     Raises:
-        ValueError: A label is not a tag.
+        ValueError: A string is not a tag.
     """
-    for label in labels:
-        if not is_tag(label):
+    for tag in tags:
+        if not is_tag(tag):
             raise ValueError(
-                f"label {label!r} is not a tag such as O or B-PER; remove this label and its scores, or set"
-                " constrained=False"
+                f"{tag!r} is not a tag such as O or B-PER; remove it and its scores, or set constrained=False"
             )
-    prefixes = {label[0] for label in labels}
+    prefixes = {tag[0] for tag in tags}
     if prefixes & {"E", "S"}:
         return "iobes"
     if prefixes & {"L", "U"}:
@@ -150,14 +149,14 @@ def infer_scheme(labels: Sequence[str]) -> Scheme:
     return "iob2" if "B" in prefixes else "iob1"
 
 
-def is_tag(label: str) -> bool:
+def is_tag(text: str) -> bool:
     """Return True if a string is a tag such as O or B-PER in any tag scheme.
 
     Args:
-        label: The string.
+        text: The string.
     """
     try:
-        split_tag(label)
+        split_tag(text)
     except ValueError:
         return False
     return True
@@ -194,26 +193,26 @@ def check_finite(name: str, value: Any, default: Any = None) -> float:
     return value
 
 
-def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
+def check_transition(transition: ArrayLike | None, n_tags: int) -> NDArray[np.float64]:
     """Check a transition table, and return it as float64[K, K].
 
     Args:
-        transition: [K, K], log-potentials of adjacent labels, -inf or finite; None is a table of zeros.
-        n_labels: Number of labels, K.
+        transition: [K, K], log-potentials of adjacent tags, -inf or finite; None is a table of zeros.
+        n_tags: Number of tags, K.
 
     Raises:
         ValueError: The table has another shape, or an invalid number.
     """
     if transition is None:
-        return np.zeros((n_labels, n_labels))
+        return np.zeros((n_tags, n_tags))
     try:
         table = np.array(transition, np.float64, order="C")
     except (ValueError, TypeError):
         raise ValueError(
-            f"transition must be an array of numbers [labels, labels], got {' '.join(repr(transition).split()):.80}"
+            f"transition must be an array of numbers [tags, tags], got {' '.join(repr(transition).split()):.80}"
         ) from None
-    if table.shape != (n_labels, n_labels):
-        raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], got {list(table.shape)}")
+    if table.shape != (n_tags, n_tags):
+        raise ValueError(f"transition must have shape [{n_tags}, {n_tags}], got {list(table.shape)}")
     if not ((np.abs(table) <= LARGEST) | (table == -np.inf)).all():
         raise ValueError(
             f"transition must contain -inf or finite numbers from {-LARGEST:g} to {LARGEST:g}, got"
@@ -223,18 +222,18 @@ def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
 
 
 def gold_tags(
-    labels: tuple[str, ...], tags: Sequence[str], document: ScoredDocument, scheme: Scheme | None
+    tag_set: tuple[str, ...], tags: Sequence[str], document: ScoredDocument, scheme: Scheme | None
 ) -> list[str]:
     """Convert gold tags to the tag scheme of the model.
 
     Args:
-        labels: Labels of the model.
+        tag_set: Tags of the model.
         tags: Gold tag of each token, in any scheme.
         document: Document with the tokens and sentences.
         scheme: Tag scheme of the model; None leaves the tags unchanged.
 
     Returns:
-        A label of the model for each token.
+        A tag of the model for each token.
 
     Raises:
         ValueError: ``tags`` does not fit the tokens, or the model lacks a converted tag.
@@ -244,32 +243,34 @@ def gold_tags(
     if len(tags) != len(document.tokens):
         raise ValueError(f"tags must have one item for each of the {len(document.tokens)} tokens, got {len(tags)}")
     tags = list(tags) if scheme is None else convert_tags(tags, None, scheme, document.sentence_offsets)
-    if scheme == "iob1" and not any(label[0] == "B" for label in labels):  # IO tags cannot separate adjacent entities
+    if scheme == "iob1" and not any(tag[0] == "B" for tag in tag_set):  # IO tags cannot separate adjacent entities
         tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
-    missing = next((t for t, tag in enumerate(tags) if tag not in labels), None)
+    missing = next((t for t, tag in enumerate(tags) if tag not in tag_set), None)
     if missing is not None:
-        raise ValueError(f"the tag {tags[missing]!r:.80} of token {missing} is not among the labels; correct the tag")
+        raise ValueError(
+            f"the tag {tags[missing]!r:.80} of token {missing} is not among the tags of the model; correct the tag"
+        )
     return tags
 
 
-def _as_float64(scores: ArrayLike, n_tokens: int, n_labels: int) -> NDArray[np.float64]:
-    """Copy the scores of a document to a float64 array of shape [tokens, labels]."""
+def _as_float64(scores: ArrayLike, n_tokens: int, n_tags: int) -> NDArray[np.float64]:
+    """Copy the scores of a document to a float64 array of shape [tokens, tags]."""
     try:
         array = np.asarray(scores)
     except (ValueError, TypeError, RuntimeError):  # ragged lists; tensors with gradients or on another device
         raise ValueError(
-            f"scores must be an array of numbers [tokens, labels], got a {type(scores).__name__} that NumPy"
+            f"scores must be an array of numbers [tokens, tags], got a {type(scores).__name__} that NumPy"
             " cannot convert"
         ) from None
     if not n_tokens and not array.size:
-        return np.empty((0, n_labels))
+        return np.empty((0, n_tags))
     if array.dtype.kind not in "fiu":
-        raise ValueError(f"scores must be an array of numbers [tokens, labels], got {array.dtype}")
+        raise ValueError(f"scores must be an array of numbers [tokens, tags], got {array.dtype}")
     if array.ndim != 2:
-        raise ValueError(f"scores of a document must have shape [tokens, labels], got {array.shape}")
-    if array.shape != (n_tokens, n_labels):
+        raise ValueError(f"scores of a document must have shape [tokens, tags], got {array.shape}")
+    if array.shape != (n_tokens, n_tags):
         raise ValueError(
-            f"scores must have {n_tokens} rows (tokens) and {n_labels} columns (labels), got shape {array.shape}"
+            f"scores must have {n_tokens} rows (tokens) and {n_tags} columns (tags), got shape {array.shape}"
         )
     return np.array(array, np.float64, order="C")
 
@@ -284,7 +285,7 @@ def _log_potentials(array: NDArray[np.float64], tokens: Sequence[str], kind: Sco
     invalid = ~(array < np.inf).all(axis=1)
     if invalid.any():
         raise ValueError(
-            f"scores of {_first(invalid, tokens)} must be finite, or -inf to forbid a label, got"
+            f"scores of {_first(invalid, tokens)} must be finite, or -inf to forbid a tag, got"
             f" {array[invalid][0].tolist()!s:.80}"
         )
     if kind == "marginals":
@@ -302,7 +303,7 @@ def _log_potentials(array: NDArray[np.float64], tokens: Sequence[str], kind: Sco
     top = array.max(axis=1, keepdims=True)
     invalid = top[:, 0] == -np.inf
     if invalid.any():
-        raise ValueError(f"scores of {_first(invalid, tokens)} are all -inf; at least one label must be allowed")
+        raise ValueError(f"scores of {_first(invalid, tokens)} are all -inf; at least one tag must be allowed")
     with np.errstate(over="ignore"):
         array = array - top
     array[array < -LARGEST] = -np.inf

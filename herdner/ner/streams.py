@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from herdner.base.seeds import child
 from herdner.ner.decode import Decoder
-from herdner.ner.identity import identified
+from herdner.ner.identity import assign_name_ids
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder
 from herdner.ner.known_names.evidence import Evidence
@@ -173,7 +173,7 @@ class BatchTagger:
             # The default backends draw no random numbers, but `child` also checks the seed; only 0 needs no check.
             rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
             tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
-            tagged = identified(tagged, bool(self.decoder.crf.link_tables))
+            tagged = assign_name_ids(tagged, bool(self.decoder.crf.link_tables))
             if least := self.inference.min_confidence:
                 each_mention = self.inference.min_confidence_of == "mention"
                 tagged = [without_uncertain(document, least, each_mention) for document in tagged]
@@ -201,7 +201,7 @@ class BatchTagger:
         # The documents are tagged as in the first pass, so that their own contributions can be subtracted.
         rng = None if self.inference.backend is None else child(self.seed, first)
         tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
-        tagged = identified(tagged, bool(self.decoder.crf.link_tables))
+        tagged = assign_name_ids(tagged, bool(self.decoder.crf.link_tables))
         added: list[Evidence] = []
         for each, document in zip(evidence or [Evidence()] * len(documents), tagged, strict=True):
             spans = collection.span_evidence(document, each.all_tokens)
@@ -250,7 +250,7 @@ def without_uncertain(document: Document, min_confidence: float, each_mention: b
     return replace(remaining, entities=entities, computed_parts=document.computed_parts)
 
 
-def ordered(
+def map_in_order(
     function: Callable[[T], U], items: Iterable[T], n_jobs: int, halves: Callable[[T], list[T]] = lambda item: [item]
 ) -> Iterator[U]:
     """Yield ``function(item)`` for all items of a stream, in their order; ``n_jobs`` threads compute the results.
@@ -328,7 +328,7 @@ def _run(function: Callable[[T], U], item: T) -> Future[U]:
     return future
 
 
-async def awaited(
+async def map_async(
     function: Callable[[int, T], U], items: Iterable[T] | AsyncIterable[T], first: int, n_jobs: int
 ) -> AsyncIterator[U]:
     """Yield ``function(index, item)`` for all items in their order; at most ``n_jobs`` threads compute the results.
@@ -364,7 +364,7 @@ async def _asynchronous(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
         yield item
 
 
-def separated(pairs: Iterable[tuple[T, U]], contexts: deque[U]) -> Iterator[T]:
+def split_pairs(pairs: Iterable[tuple[T, U]], contexts: deque[U]) -> Iterator[T]:
     """Yield the first element of each pair, and append the second element to the queue ``contexts``.
 
     Args:

@@ -38,10 +38,10 @@ from herdner.ner.streams import (
     Item,
     TextOrDocument,
     as_document,
-    awaited,
     batches,
-    ordered,
-    separated,
+    map_async,
+    map_in_order,
+    split_pairs,
 )
 from herdner.text.document import Document, Failure
 from herdner.text.tags import Scheme, labels_of
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from herdner.ner.explain import Explanation
     from herdner.ner.training.options import TrainerName
 
-Context = TypeVar("Context")
+SourceContext = TypeVar("SourceContext")
 _COMPILED = (
     "_full_decoder",
     "_decoders",
@@ -265,7 +265,7 @@ class Tagger(Estimator):
     @property
     def classes_(self) -> tuple[str, ...]:
         """Tags of the linear chain, in the order of the transition table and of the columns of `predict_marginals`."""
-        return self._model.weights.labels
+        return self._model.weights.tags
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -364,14 +364,14 @@ class Tagger(Estimator):
     @overload
     def pipe(
         self,
-        sources: Iterable[tuple[TextOrDocument, Context]],
+        sources: Iterable[tuple[TextOrDocument, SourceContext]],
         inference: Inference | None = None,
         *,
         as_tuples: Literal[True],
         on_error: Callable[[Failure], None] | None = None,
         collection: bool = False,
         **options: Any,
-    ) -> Iterator[tuple[Document, Context]]: ...
+    ) -> Iterator[tuple[Document, SourceContext]]: ...
     def pipe(
         self,
         sources: Iterable[Any],
@@ -417,9 +417,9 @@ class Tagger(Estimator):
         if collection:
             if iter(sources) is sources:
                 sources = list(sources)
-            texts = separated(sources, deque(maxlen=0)) if as_tuples else sources
+            texts = split_pairs(sources, deque(maxlen=0)) if as_tuples else sources
             inference, options = self._with_collection(texts, inference, options)
-        sources = separated(sources, contexts) if as_tuples else sources
+        sources = split_pairs(sources, contexts) if as_tuples else sources
         other: str | None = None
         for result in self.outcomes(sources, inference, **options):
             context = contexts.popleft() if as_tuples else None
@@ -470,7 +470,7 @@ class Tagger(Estimator):
         child(seed, first)  # raises here, once, if the seed is invalid
         most = check_integer(batch_size, "batch_size") if work.inference.backend is None else 1
         return chain.from_iterable(
-            ordered(work, batches(items, first, most), check_integer(n_jobs, "n_jobs"), Batch.halves)
+            map_in_order(work, batches(items, first, most), check_integer(n_jobs, "n_jobs"), Batch.halves)
         )
 
     def gather(self, items: Iterable[Item], inference: Inference | None = None, **options: Any) -> CollectionNames:
@@ -534,7 +534,7 @@ class Tagger(Estimator):
         def results(index: int, source: TextOrDocument) -> list[Document]:
             return list(self.pipe([source], inference, first=index, **options))
 
-        async for documents in awaited(results, sources, first, check_integer(n_jobs, "n_jobs")):
+        async for documents in map_async(results, sources, first, check_integer(n_jobs, "n_jobs")):
             for document in documents:
                 yield document
 
@@ -610,7 +610,7 @@ class Tagger(Estimator):
         """
         names, model = Names.of(names), self._model
         if names not in self._finders:
-            tags, language = model.weights.labels, model.tokenizer.language
+            tags, language = model.weights.tags, model.tokenizer.language
             self._finders[names] = Finder(names, tags, model.scheme, self._tokenizer.tokens, language)
         return self._finders[names]
 

@@ -34,10 +34,10 @@ def top_weights(model: TaggerModel, decoder: Decoder, documents: Iterable[Docume
     rows, entries = model.weights.entries_of(keys)
     return WeightTable.of(
         AttributeWeights(
-            list(model.weights.labels),
+            list(model.weights.tags),
             [names[key] for key in keys.tolist()],
             rows.astype(np.uint32),
-            model.weights.entry_labels[entries].astype(np.uint32),
+            model.weights.entry_tags[entries].astype(np.uint32),
             model.weights.entry_weights[entries],
             model.weights.transition,
         ),

@@ -43,7 +43,7 @@ class SplitRules:
     is_word: MatchFunction | None = None
     is_address: MatchFunction | None = None
 
-    def extended(
+    def extend(
         self, prefixes: Sequence[str], suffixes: Sequence[str], infixes: Sequence[str], words: Iterable[str]
     ) -> SplitRules:
         """Return the rules, extended by further prefixes, suffixes and infixes, and by words that are never split.

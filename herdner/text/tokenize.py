@@ -202,7 +202,7 @@ class Tokenizer:
     def _splitter(self) -> Splitter:  # lazily initialised: tokenized documents need no rules
         language, words = self.settings.language, self.settings.sentences.abbreviations
         rules = shipped_rules(language) if language in LANGUAGES_WITH_RULES else spacy_rules(language)
-        return Splitter(rules.extended(PREFIXES, SUFFIXES, INFIXES, words))
+        return Splitter(rules.extend(PREFIXES, SUFFIXES, INFIXES, words))
 
 
 def _restore(settings: TokenizerSettings, cache_characters: int) -> Tokenizer:

@@ -60,7 +60,7 @@ def train_half(tagger: Tagger, documents: Sequence[Document]) -> Tagger:
     model = tagger.model_
     chain = Tagger(model.plan, model.lexicon, c2=3.0, templates=(linear_chain_template(),), max_iterations=45)
     trained = chain.fit(documents).model_
-    order = [model.weights.labels.index(tag) for tag in trained.weights.labels]
+    order = [model.weights.tags.index(tag) for tag in trained.weights.tags]
     links = tuple(replace(each, table=each.table[np.ix_(order, order)]) for each in model.link_tables)
     return Tagger.from_model(replace(trained, link_tables=links, calibration=model.calibration))
 

@@ -398,7 +398,7 @@ def network_trainer(
     examples = Reader(Decoder.of(model), model, options.places)([source.document for source in sources])
     n_tokens = [source.document.n_tokens for source in sources]
     return train_on(
-        Tokens(examples, training_tags(model, sources), n_tokens), model.weights.labels, options, console, codebook
+        Tokens(examples, training_tags(model, sources), n_tokens), model.weights.tags, options, console, codebook
     )
 
 
@@ -432,7 +432,7 @@ def held_out_weights(sources: Sequence[Source], fold: int, n_folds: int) -> list
 
 def training_tags(model: TaggerModel, found: Sequence[Source]) -> NDArray[np.int64]:
     """Return the index of the tag of each token of the training documents."""
-    index = {tag: k for k, tag in enumerate(model.weights.labels)}
+    index = {tag: k for k, tag in enumerate(model.weights.tags)}
     tags = (tags_from_spans(s.document.spans or (), s.document.n_tokens, model.scheme) for s in found)
     return np.array([index[tag] for sequence in tags for tag in sequence], np.int64)
 
@@ -472,14 +472,14 @@ class HeldOutScores(NamedTuple):
         folds = [range(fold, len(sources), n_folds) for fold in range(len(networks))]
         scored = [sources[i] for fold in folds for i in fold]
         corpus = prepare_corpus(
-            [source.document for source in scored], None, model.scheme, base_tags=model.weights.labels,
+            [source.document for source in scored], None, model.scheme, base_tags=model.weights.tags,
             read=reader(model.plan, model.lexicon), groups=[GENRES.get(s.corpus, s.corpus) for s in scored],
         )  # fmt: skip
         chain_scores, network_scores, documents = list[Floats](), list[Floats](), iter(corpus.documents)
         for fold, network in enumerate(networks):
             weights = held_out_weights(sources, fold, n_folds)
             own = chain.fit([source.document for source in sources], document_weights=weights).model_
-            assert own.weights.labels == model.weights.labels
+            assert own.weights.tags == model.weights.tags
             features, extractor = own.extractor(), with_network(own, network, 1.0).extractor()
             for _ in folds[fold]:
                 document = next(documents)
@@ -490,7 +490,7 @@ class HeldOutScores(NamedTuple):
     def predict(self, model: TaggerModel, scale: float) -> HeldOutPredictions:
         """Return the predicted names, with the links of ``model`` and the network's scores times ``scale``."""
         unaries = [chain + scale * network for chain, network in zip(self.chain, self.network, strict=True)]
-        return predict_held_out(model.crf(), model.weights.labels, self.corpus, unaries)
+        return predict_held_out(model.crf(), model.weights.tags, self.corpus, unaries)
 
     def calibrate(self, model: TaggerModel, scales: Sequence[float]) -> Calibration:
         """Return the mean of the calibrations for several scales; all groups of documents have equal weight.

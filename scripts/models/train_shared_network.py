@@ -68,14 +68,14 @@ def shared_trainer(
         sources: Training documents of each language.
         console: Console for the loss of each epoch.
     """
-    labels = next(iter(models.values())).weights.labels
+    tag_set = next(iter(models.values())).weights.tags
     parts, tags = list[Examples](), list[np.ndarray]()
     for code, model in models.items():
         parts.append(Reader(Decoder.of(model), model)([source.document for source in sources[code]]))
-        columns = np.array([labels.index(tag) for tag in model.weights.labels])
+        columns = np.array([tag_set.index(tag) for tag in model.weights.tags])
         tags.append(columns[training_tags(model, sources[code])])
     n_tokens = [source.document.n_tokens for each in sources.values() for source in each]
-    return train_on(Tokens(Examples.concatenate(parts), np.concatenate(tags), n_tokens), labels, OPTIONS, console)
+    return train_on(Tokens(Examples.concatenate(parts), np.concatenate(tags), n_tokens), tag_set, OPTIONS, console)
 
 
 def held_out_networks(sources: Mapping[str, Sequence[Source]], train: TrainNetwork) -> list[Network]:

@@ -24,7 +24,7 @@ def main(experiment: Experiment) -> None:
     figure, panels = experiment.axes(len(FACTORS), 2, width=3.4, height=2.9)
     results = {}
     for column, factor in enumerate(FACTORS):
-        influence = bound.scaled(factor)
+        influence = bound.scale(factor)
         found = guarantees(influence, {0: 1.0}, budgets)
         bias = measured_bias(copies, influence, 0, budgets, experiment.seeds(10, column))
         draw_guarantees(panels[column], budgets, {name: found[name] for name in bias})

@@ -39,7 +39,7 @@ def test_sgd_comes_near_the_optimum() -> None:
 
 def enumerate_chain(crf: CRF, row: list[dict[str, Any]]) -> dict[tuple[str, ...], float]:
     """Return the probability of each labelling of a sequence."""
-    weights, (unary,) = crf._fitted(), [crf._fitted().unary(crf._fitted().encode([row]))]
+    weights, (unary,) = crf._fitted_weights(), [crf._fitted_weights().unary(crf._fitted_weights().encode([row]))]
     labellings = list(itertools.product(range(len(weights.labels)), repeat=len(row)))
     scores = np.array([
         sum(unary[t, k] for t, k in enumerate(states))
@@ -415,7 +415,7 @@ def test_links_carry_labels_between_mentions(links: Any) -> None:
 
 def linked_probabilities(crf: CRF, words: list[str]) -> dict[tuple[str, ...], float]:
     """Return the probability of each labelling of a linked sequence by enumeration."""
-    weights, table = crf._fitted(), crf._link_table
+    weights, table = crf._fitted_weights(), crf._link_table
     unary = weights.unary(weights.encode([clues(words)]))
     states = list(itertools.product(range(len(weights.labels)), repeat=len(words)))
     scores = np.array([
@@ -471,7 +471,7 @@ def test_encoded_sequences_have_the_same_predictions() -> None:
     encoded = crf.encode(test)
     assert list(map(list, crf.predict(encoded))) == list(map(list, crf.predict(test)))
     assert list(crf.predict_marginals(encoded)) == list(crf.predict_marginals(test))
-    weights, borders = crf._fitted(), encoded.offsets
+    weights, borders = crf._fitted_weights(), encoded.offsets
     for row, begin, end in zip(test, borders[:-1], borders[1:], strict=True):
         assert (weights.score(row) == weights.unary(encoded)[begin:end]).all()
     with pytest.raises(ValueError, match="if `allowed` is set, `X` must be the sequences of items"):

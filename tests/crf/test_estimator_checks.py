@@ -39,7 +39,7 @@ class ArrayCRF(CRF):
         return super().partial_fit(sequences(X), [[str(label)] for label in y], classes, sample_weight)
 
     def predict(self, X: Any) -> Any:
-        self._fitted()
+        self._fitted_weights()
         rows = validate_data(self, X, reset=False, dtype=np.float64)
         return np.array([float(labels[0]) for labels in super().predict(sequences(rows))])
 

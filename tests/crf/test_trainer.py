@@ -60,7 +60,7 @@ def enumerated(data: ChainData, vector: np.ndarray, borders: Borders, weights: n
         for key, column in keys.items():
             row = keyed[key]
             for e in range(found.starts[row], found.starts[row + 1]):
-                scores[t, found.entry_labels[e]] += times.get(column, 0) * found.entry_weights[e]
+                scores[t, found.entry_tags[e]] += times.get(column, 0) * found.entry_weights[e]
     total = 0.0
     for s, (begin, end) in enumerate(itertools.pairwise(data.sentence_offsets.tolist())):
         all_, right = [], []
@@ -129,7 +129,7 @@ def test_the_likelihood_of_bundles_is_that_of_their_features(real):
         scores[t] = table[data.uses[data.starts[t] : data.middles[t]]].sum(axis=0)
         for i in range(data.middles[t], data.starts[t + 1]):
             value = 1.0 if data.values is None else data.values[i]
-            scores[t, data.entry_labels[data.uses[i]]] += value * entries[data.uses[i]]
+            scores[t, data.entry_tags[data.uses[i]]] += value * entries[data.uses[i]]
     transition = np.zeros((3, 3))
     transition[data.transitions] = vector[data.n_features :]
     chains = forward_backward(scores, transition, data.sentence_offsets)
@@ -218,7 +218,7 @@ def test_without_data_the_weights_stay_at_the_base():
 
 
 def as_dict(weights: ChainWeights) -> dict[tuple[int, int], float]:
-    pairs = zip(weights.entry_keys.tolist(), weights.entry_labels.tolist(), strict=True)
+    pairs = zip(weights.entry_keys.tolist(), weights.entry_tags.tolist(), strict=True)
     return {pair: w for pair, w in zip(pairs, weights.entry_weights.tolist(), strict=True) if w}
 
 

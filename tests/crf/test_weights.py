@@ -15,11 +15,11 @@ def drawn(seed: int, labels: tuple[str, ...] = LABELS) -> ChainWeights:
     rng = np.random.default_rng(seed)
     pairs = rng.choice(30 * len(labels), 40, replace=False)
     keys, tags = (pairs // len(labels) + 1).astype(np.uint64), (pairs % len(labels)).astype(np.uint8)
-    return ChainWeights.grouped(labels, rng.normal(size=(len(labels),) * 2), keys, tags, rng.normal(size=40))
+    return ChainWeights.from_entries(labels, rng.normal(size=(len(labels),) * 2), keys, tags, rng.normal(size=40))
 
 
 def entries(weights: ChainWeights) -> dict[tuple[int, int], float]:
-    pairs = zip(weights.entry_keys.tolist(), weights.entry_labels.tolist(), strict=True)
+    pairs = zip(weights.entry_keys.tolist(), weights.entry_tags.tolist(), strict=True)
     return dict(zip(pairs, weights.entry_weights.tolist(), strict=True))
 
 

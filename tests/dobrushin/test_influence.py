@@ -201,7 +201,7 @@ def test_norms_and_the_statement() -> None:
     spectral = np.linalg.norm(matrix, 2)
     assert spectral * (1 - 1e-12) <= total.spectral <= spectral * 1.001
     assert "not below 1" in str(total)
-    assert "is below 1" in str(Influence.of_matrix(matrix).scaled(0.5 / total.one).total)
+    assert "is below 1" in str(Influence.of_matrix(matrix).scale(0.5 / total.one).total)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_matrix_of_ones_own() -> None:
         with pytest.raises(ValueError, match=words):
             Influence.of_matrix(wrong)
     with pytest.raises(ValueError, match="`factor` must be finite and at least 0"):
-        found.scaled(-1)
+        found.scale(-1)
 
 
 def test_the_wrong_graph_is_told() -> None:

@@ -174,7 +174,7 @@ def layers(rng: Rng) -> None:
         raise
     except ValueError as error:
         raise AssertionError(f"no ModelError but {error!r:.300}") from None
-    n = len(loaded.labels)
+    n = len(loaded.tags)
     scores = np.zeros((4, n)) if loaded.scores == "log-potentials" else np.full((4, n), 1 / n)
     loaded.apply(scores, ["Ada", "met", "Ada", "."])
 

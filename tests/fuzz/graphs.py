@@ -232,7 +232,7 @@ def check(graph: FactorGraph, chosen: Any, result: Any) -> None:
 
 
 def _span(graph: FactorGraph) -> float:
-    """Return the magnitude relative to which rounding errors are judged."""
+    """Return the magnitude relative to which rounding errors are compared."""
     return float(
         sum(
             np.abs(np.where(np.isfinite(g.tables), g.tables, 0.0)).max(initial=0.0) * np.abs(g.scale).sum()

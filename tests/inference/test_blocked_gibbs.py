@@ -25,13 +25,13 @@ from herdner.inference.gibbs import run as gibbs_run
 from herdner.inference.record import Record
 
 
-def skip_chain(n, n_labels, skips, seed, forbidden=0.0):
+def skip_chain(n, n_labels, links, seed, forbidden=0.0):
     rng = np.random.default_rng(seed)
     transition, skip = rng.normal(size=(n_labels, n_labels)), rng.normal(size=(n_labels, n_labels))
     transition[rng.random(transition.shape) < forbidden] = -np.inf
     np.fill_diagonal(transition, 0.3)
     graph = chain_graph(rng.normal(size=(n, n_labels)), transition)
-    return FactorGraph(graph.domains, [*graph.factors, TableFactors(np.array(skips), skip[None])])
+    return FactorGraph(graph.domains, [*graph.factors, TableFactors(np.array(links), skip[None])])
 
 
 def mixed():

@@ -30,8 +30,8 @@ def impatient(cls, method, patience):
 
 
 PLACES = {
-    "mean-field": (mean_field.loops, "MeanField", "sweep"),
-    "max-product": (max_product.loops, "MaxProduct", "sweep"),
+    "mean-field": (mean_field.loops, "MeanFieldLoop", "sweep"),
+    "max-product": (max_product.loops, "MaxProductLoop", "sweep"),
     "icm": (icm, "Ascent", "climb"),
 }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle import Oracle, factors_of
 from quick import examples
 
-from herdner._ext.mean_field import MeanField as MeanFieldLoop
+from herdner._ext.mean_field import MeanFieldLoop
 from herdner.graph import FactorGraph, TableFactors, chain_graph, compile_tables, ising
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 

@@ -154,8 +154,8 @@ def bethe(graph, beliefs, pairs):
 def test_loopy_graphs_end_at_a_stationary_point_of_bethes_free_energy(seed, forbidden):
     """Beliefs of pairs agree with those of their variables, and log_z is the formula of all of them."""
     graph = skip_chain(np.random.default_rng(seed), 40, 4, 5, 12, forbidden=forbidden)
-    unary, transition, skips = graph.factors
-    own = [TableFactors(g.scopes, g.tables[g.table_of_factor]) for g in (unary, transition, skips)]
+    unary, transition, links = graph.factors
+    own = [TableFactors(g.scopes, g.tables[g.table_of_factor]) for g in (unary, transition, links)]
     result = make_backend("sum-product", **CONVERGED).infer(FactorGraph(graph.domains, own))
     pairs = {}
     for group, counts in zip(own[1:], result.table_counts[1:], strict=True):
@@ -347,14 +347,14 @@ def test_ctrl_c_hands_out_the_result_so_far(monkeypatch, patience):
     known = make_backend("sum-product", n_sweeps=max(patience, 1), tolerance=0.0).infer(graph)
     calls = []
 
-    class Impatient(sum_product.loops.SumProduct):
+    class Impatient(sum_product.loops.SumProductLoop):
         def advance(self, n_sweeps, send):
             calls.append(send)
             super().advance(patience if len(calls) == 1 else n_sweeps, send)
             if len(calls) == 1:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(sum_product.loops, "SumProduct", Impatient)
+    monkeypatch.setattr(sum_product.loops, "SumProductLoop", Impatient)
     with pytest.raises(Interrupted) as caught:
         make_backend("sum-product", n_sweeps=50, tolerance=0.0).infer(graph)
     result = caught.value.result
@@ -371,13 +371,13 @@ def test_a_signal_stops_the_sweeps(monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    class Timed(sum_product.loops.SumProduct):
+    class Timed(sum_product.loops.SumProductLoop):
         def advance(self, n_sweeps, send):
             signal.setitimer(signal.ITIMER_REAL, 0.01 if send else 0)
             super().advance(n_sweeps, send)
 
     graph = skip_chain(np.random.default_rng(1), 30_000, 3, 1500, 3000, strength=2.0)
-    monkeypatch.setattr(sum_product.loops, "SumProduct", Timed)
+    monkeypatch.setattr(sum_product.loops, "SumProductLoop", Timed)
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with pytest.raises(Interrupted) as caught:

@@ -77,7 +77,7 @@ def test_the_bound_equals_the_free_energy_at_a_fixed_point(seed):
     sizes, factors = small_graph(3 * seed, 3)
     compiled = compile_tables(graph_of(sizes, factors))
     reduced = reduce_graph(compiled.sizes, compiled.factors)
-    forests = ForestDistribution.covering(reduced.scopes, len(reduced.sizes))
+    forests = ForestDistribution.cover_factors(reduced.scopes, len(reduced.sizes))
     weights = forests.appearance_probabilities()
     run = MessagePassing(FactorLayout.of(reduced, weights), 5000, 1e-12, 0.5)
     run.run()
@@ -125,7 +125,7 @@ def test_an_interrupted_run_has_a_bound(monkeypatch):
 def test_forests_have_no_cycle_and_contain_every_factor(seed):
     rng = np.random.default_rng(seed)
     scopes = [tuple(rng.choice(8, int(rng.integers(1, 4)), replace=False).tolist()) for _ in range(12)]
-    forests = ForestDistribution.covering(scopes, 8)
+    forests = ForestDistribution.cover_factors(scopes, 8)
     for forest in forests.forests:
         assert is_forest([scopes[f] for f in forest.factors])
         for other in set(range(len(scopes))) - set(forest.factors.tolist()):
@@ -151,7 +151,7 @@ def is_forest(scopes: list[tuple[int, ...]]) -> bool:
 
 def test_the_heaviest_forest_is_a_largest_spanning_tree():
     scopes = [(0, 1), (1, 2), (0, 2), (2, 3)]
-    forests = ForestDistribution.covering(scopes, 4)
+    forests = ForestDistribution.cover_factors(scopes, 4)
     assert forests.heaviest(np.array([3.0, 1.0, 2.0, 0.5])).factors.tolist() == [0, 2, 3]
     assert SpanningForest.of(scopes, 4, [1, 2, 0, 3]).factors.tolist() == [1, 2, 3]
 
@@ -165,4 +165,4 @@ def test_options_out_of_range_are_refused(option):
 @pytest.mark.parametrize("scope", [[], [0, 0], [1, 2, 1], [-1], [3]])
 def test_scopes_that_no_forest_can_contain_are_refused(scope):
     with pytest.raises(ValueError, match="scope 1 must consist of distinct variables from 0 to 2, got"):
-        ForestDistribution.covering([[0, 1], scope], 3)
+        ForestDistribution.cover_factors([[0, 1], scope], 3)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdner import SkipChainLayer
-from herdner.integrations.transformers import ConsistentClassifier, labels_of, onnx_function
+from herdner.integrations.transformers import ConsistentClassifier, onnx_function, tags_from_config
 from herdner.text.tokenize import Tokenizer
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -139,7 +139,7 @@ def test_wrong_use_is_one_clear_line():
             lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3], layer=SkipChainLayer(LABELS)),
             "the skip-chain layer has the",
         ),
-        (lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3])(TEXT), "must return logits for 3 labels, got"),
+        (lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3])(TEXT), "must return logits for 3 tags, got"),
     ):
         with pytest.raises(ValueError, match=message):
             make()
@@ -193,7 +193,7 @@ def test_a_pipeline_of_transformers(bert):
     tokenizer, model = bert
     pipe = transformers.pipeline("token-classification", model=model, tokenizer=tokenizer)
     whole = ConsistentClassifier.from_pipeline(pipe, max_length=250, split=SPLIT)
-    assert list(whole.labels) == labels_of(model.config.id2label) == LABELS
+    assert list(whole.tags) == tags_from_config(model.config.id2label) == LABELS
     document = SPLIT(TEXT)
     encoded = tokenizer(TEXT, return_tensors="pt", return_offsets_mapping=True)
     places = encoded.pop("offset_mapping")[0].tolist()

@@ -185,13 +185,13 @@ from herdner.ner.features import FeaturePlan, make_extractor
 from herdner._ext.feature_tables import FeatureWeights
 weights = ChainWeights(("O", "B"), np.zeros((2, 2)), np.array([3, 5, 9], np.uint64), np.array([0, 1, 3, 4], np.uint32),
                        np.array([0, 1, 0, 1], np.uint8), rng.normal(size=4))
-for altered in (replace(weights, entry_labels=np.array([0, 200, 0, 255], np.uint8)),
+for altered in (replace(weights, entry_tags=np.array([0, 200, 0, 255], np.uint8)),
                 replace(weights, starts=np.array([0, 1, 3, 4_000_000_000], np.uint32)),
                 replace(weights, starts=np.array([0, 1, 3], np.uint32)), replace(weights, starts=np.array([9, 1, 3, 4], np.uint32)),
                 replace(weights, entry_weights=np.zeros(1)), replace(weights, keys=np.array([3, 3, 3], np.uint64))):
     for n_labels in (2, 0, -1, 2**40):
         with suppress(Exception):
-            FeatureWeights(altered.keys, altered.starts, altered.entry_labels, altered.entry_weights, n_labels)
+            FeatureWeights(altered.keys, altered.starts, altered.entry_tags, altered.entry_weights, n_labels)
 """,
     "tokens whose number changes": """
 class Shrinking(list):
@@ -389,7 +389,7 @@ for _ in range(20):
         Replicas([2] * 4, ends, items, [[0], [1], [2], [3]], np.ones(2), np.ones(2), 0).advance(50)
 """,
     "sizes whose product exceeds 64 bits": """
-from herdner._ext.elimination import BucketTree
+from herdner._ext.elimination import CompiledBucketTree
 from herdner._ext.replicas import Replicas
 
 sizes = [1, 2**20, 2**20, 2**23, 2]
@@ -399,7 +399,7 @@ for order in ([0, 4, 3, 2, 1], [0, 3, 4, 2, 1]):
         Replicas(sizes, [[0, v] for v in range(1, 5)], tables, [order], np.ones(1), np.ones(1), 0).advance(1)
     with suppress(Exception):
         at = np.cumsum([0, *sizes[1:]])
-        BucketTree(sizes, order, range(0, 10, 2), [0, 1, 0, 2, 0, 3, 0, 4], at, np.zeros(at[-1]))
+        CompiledBucketTree(sizes, order, range(0, 10, 2), [0, 1, 0, 2, 0, 3, 0, 4], at, np.zeros(at[-1]))
         raise SystemExit("the separator has 2^64 states")
 """,
     "memory that was not made from an array": """
@@ -457,9 +457,9 @@ n = 1000
 data = SimpleNamespace(
     sentence_offsets=np.array([0, n]), starts=np.arange(n + 1), middles=np.arange(n), values=None,
     uses=np.full(n, 2**28 - 5, np.int32), dense=np.zeros((0, 3)), allowed=np.ones((n, 3), np.uint8),
-    states=np.zeros(n, np.int32), entry_labels=np.zeros(1, np.uint8))
+    states=np.zeros(n, np.int32), entry_tags=np.zeros(1, np.uint8))
 with suppress(Exception):
-    made = TrainingData(Attributes(data, entry_labels=lambda count: Long() if count == 1 else data.entry_labels), 0, 1)
+    made = TrainingData(Attributes(data, entry_tags=lambda count: Long() if count == 1 else data.entry_tags), 0, 1)
     tables = np.zeros((1, 3, 3)), np.zeros(3), np.zeros(3), np.zeros((0, 4)), np.zeros(1), np.zeros((3, 3))
     add_gradient(made, np.ones(1), np.zeros((0, 4)), np.zeros(1), *tables)
 

@@ -42,7 +42,7 @@ def test_variables_that_share_a_factor_have_two_colours_whatever_its_table_says(
     assert order.tolist() == [0, 3, 1, 2]
     for influence in (
         tightest_influence(graph),
-        tightest_influence(graph).scaled(1.0),
+        tightest_influence(graph).scale(1.0),
         tightest_influence(graph, 8),
         exact_influence(graph),
     ):

@@ -33,8 +33,8 @@ def base() -> Tagger:
 def weights(tagger: Tagger) -> dict[tuple[int, str], float]:
     w = tagger.model_.weights
     return {
-        (key, w.labels[k]): weight
-        for key, k, weight in zip(w.entry_keys.tolist(), w.entry_labels.tolist(), w.entry_weights.tolist(), strict=True)
+        (key, w.tags[k]): weight
+        for key, k, weight in zip(w.entry_keys.tolist(), w.entry_tags.tolist(), w.entry_weights.tolist(), strict=True)
     }
 
 
@@ -211,8 +211,8 @@ def test_a_new_label_leaves_the_links_and_most_tags_of_the_base(base):
     """Test that the labels of the base are kept on text where the new label does not occur."""
     adapted = Tagger().fit(verbs(news("dev")[:5]), base=base)
     assert "VERB" in adapted.labels
-    tags = list(adapted.model_.weights.labels)
-    columns = [tags.index(tag) for tag in base.model_.weights.labels]
+    tags = list(adapted.model_.weights.tags)
+    columns = [tags.index(tag) for tag in base.model_.weights.tags]
     for new, old in zip(adapted.model_.link_tables, base.model_.link_tables, strict=True):
         np.testing.assert_array_equal(new.table[np.ix_(columns, columns)], old.table)
         assert np.abs(np.delete(new.table, columns, axis=0)).max() > 0

@@ -192,7 +192,7 @@ def test_a_model_without_weights_has_transitions_and_links_alone() -> None:
     weights = tagger.model_.weights
     empty = np.empty(0)
     bare = replace(
-        weights, keys=empty.astype(np.uint64), starts=np.zeros(1, np.uint32), entry_labels=empty.astype(np.uint8),
+        weights, keys=empty.astype(np.uint64), starts=np.zeros(1, np.uint32), entry_tags=empty.astype(np.uint8),
         entry_weights=empty,
     )  # fmt: skip
     tagger = Tagger.from_model(replace(tagger.model_, weights=bare))
@@ -214,7 +214,7 @@ def test_the_largest_weights_of_a_tagger(tagger: Tagger) -> None:
     keys = np.unique(np.concatenate([extractor.keys(story.tokens, story.sentence_offsets)[1] for story in STORIES]))
     _, entries = weights.entries_of(keys)
     for k, tag in enumerate(tagger.classes_):
-        among = weights.entry_weights[entries][weights.entry_labels[entries] == k]
+        among = weights.entry_weights[entries][weights.entry_tags[entries] == k]
         largest = sorted(among[np.argsort(-np.abs(among), kind="stable")[:3]].tolist(), reverse=True)
         assert own[tag] == pytest.approx(largest)
     transitions = [weight for kind, *_, weight in table.rows if kind == "transition"]

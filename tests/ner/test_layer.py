@@ -239,7 +239,7 @@ def test_plain_labels_are_learned_and_scored():
     data = scores, tokens, plain, offsets
     layer = SkipChainLayer(["O", "PER", "LOC"], constrained=False).fit(*data, development=data)
     assert max(step.score for step in layer.learning_curve_.steps) > 0.5
-    assert accuracy(layer, data) > accuracy(SkipChainLayer(layer.labels, rules=(), constrained=False), data)
+    assert accuracy(layer, data) > accuracy(SkipChainLayer(layer.tags, rules=(), constrained=False), data)
 
 
 def test_each_document_is_decoded_by_itself():
@@ -260,11 +260,11 @@ def test_each_document_is_decoded_by_itself():
 def test_it_keeps_scikit_learns_conventions():
     layer = SkipChainLayer(LABELS, [SameWord(nearest=5)], link_strength=0.5, backend="gibbs")
     copy = clone(layer.fit(*documents(20, 0)))
-    assert (copy.labels, copy.rules, copy.link_strength) == (LABELS, [SameWord(nearest=5)], 0.5)
+    assert (copy.tags, copy.rules, copy.link_strength) == (LABELS, [SameWord(nearest=5)], 0.5)
     assert not hasattr(copy, "model_")
     assert copy.set_params(link_strength=2.0).link_strength == 2.0
-    with pytest.raises(ValueError, match="unknown parameter 'ties'; SkipChainLayer has the parameters labels"):
+    with pytest.raises(ValueError, match="unknown parameter 'ties'; SkipChainLayer has the parameters tags"):
         copy.set_params(ties=2.0)
     assert pickle.loads(pickle.dumps(layer)).predict(*documents(5, 1)[:2]) == layer.predict(*documents(5, 1)[:2])
     with pytest.raises(ValueError, match="call `fit` again"):
-        layer.set_params(labels=LABELS[::-1]).predict(*documents(5, 1)[:2])
+        layer.set_params(tags=LABELS[::-1]).predict(*documents(5, 1)[:2])

@@ -29,7 +29,7 @@ def test_a_saved_layer_comes_back(saved):
     layer, path = saved
     loaded = SkipChainLayer.load(path, backend="mean-field")
     assert loaded.backend == "mean-field"
-    assert (list(loaded.labels), loaded.scheme, loaded.link_strength) == (LABELS, "iob2", 1.0)
+    assert (list(loaded.tags), loaded.scheme, loaded.link_strength) == (LABELS, "iob2", 1.0)
     assert [rule.rule for rule in loaded.rules] == [SameWord(), Acronym(nearest=2)]
     for before, after in zip(layer.model_.link_tables, loaded.model_.link_tables, strict=True):
         np.testing.assert_array_equal(before.table, after.table)
@@ -72,8 +72,8 @@ def test_damaged_layers_are_refused(saved, tmp_path):
 @pytest.mark.parametrize(
     "values",
     [
-        {"labels": []}, {"labels": ["O", "O", "B-PER"]}, {"labels": [1, 2, 3]}, {"labels": "OBI"}, {"labels": ["O"]},
-        {"labels": ["O", "x", "y"]}, {"scheme": "iob9"}, {"scheme": ["iob2"]}, {"scores": "x"}, {"link_strength": "1"},
+        {"tags": []}, {"tags": ["O", "O", "B-PER"]}, {"tags": [1, 2, 3]}, {"tags": "OBI"}, {"tags": ["O"]},
+        {"tags": ["O", "x", "y"]}, {"scheme": "iob9"}, {"scheme": ["iob2"]}, {"scores": "x"}, {"link_strength": "1"},
         {"link_strength": float("nan")}, {"links": 3}, {"links": [], "link_strength": None}, {"links": [{}]},
         {"links": [{"template": {"rule": {"name": "os.system"}}}] * 2},
     ],
@@ -113,9 +113,9 @@ def with_(value, at=(2, 1), scores=SCORES):
 
 P = np.exp(SCORES) / np.exp(SCORES).sum(axis=1, keepdims=True)
 BAD_DOCUMENTS = [
-    ((SCORES[:6], WORDS), r"7 rows \(tokens\) and 4 columns \(labels\), got shape \(6, 4\)"),
-    ((SCORES[:, :3], WORDS), r"7 rows \(tokens\) and 4 columns \(labels\), got shape \(7, 3\)"),
-    ((SCORES[None], WORDS), r"shape \[tokens, labels\], got \(1, 7, 4\)"),
+    ((SCORES[:6], WORDS), r"7 rows \(tokens\) and 4 columns \(tags\), got shape \(6, 4\)"),
+    ((SCORES[:, :3], WORDS), r"7 rows \(tokens\) and 4 columns \(tags\), got shape \(7, 3\)"),
+    ((SCORES[None], WORDS), r"shape \[tokens, tags\], got \(1, 7, 4\)"),
     ((np.empty((0, 4)), WORDS), r"7 rows .* got shape \(0, 4\)"),
     ((SCORES, []), r"0 rows .* got shape \(7, 4\)"),
     ((SCORES.astype(str), WORDS), "array of numbers"),
@@ -164,14 +164,14 @@ def test_bad_marginals_are_told_in_one_line(scores, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"labels": []}, "at least one item"),
-        ({"labels": "OBI"}, "list of strings"),
-        ({"labels": ["O", "B-PER", "O", "x"]}, "must be distinct, got 'O' twice"),
-        ({"labels": ["O", "", "a", "b"]}, "must be non-empty strings"),
-        ({"labels": [0, 1, 2, 3]}, "labels must be non-empty strings"),
-        ({"labels": ["O", "PER", "LOC", "ORG"]}, "'PER' is not a tag .*constrained=False"),
-        ({"labels": ["O", "S-PER", "U-PER", "I-PER"]}, "does not exist in iobes"),
-        ({"scheme": "iobes", "labels": ["O", "L-PER", "U-PER", "I-PER"]}, "does not exist in iobes"),
+        ({"tags": []}, "at least one item"),
+        ({"tags": "OBI"}, "list of strings"),
+        ({"tags": ["O", "B-PER", "O", "x"]}, "must be distinct, got 'O' twice"),
+        ({"tags": ["O", "", "a", "b"]}, "must be non-empty strings"),
+        ({"tags": [0, 1, 2, 3]}, "tags must be non-empty strings"),
+        ({"tags": ["O", "PER", "LOC", "ORG"]}, "'PER' is not a tag .*constrained=False"),
+        ({"tags": ["O", "S-PER", "U-PER", "I-PER"]}, "does not exist in iobes"),
+        ({"scheme": "iobes", "tags": ["O", "L-PER", "U-PER", "I-PER"]}, "does not exist in iobes"),
         ({"scheme": "iob9"}, "unknown tag scheme"),
         ({"scores": "logits"}, "log-potentials, marginals"),
         ({"link_strength": float("nan")}, "link_strength must be a finite number"),
@@ -190,7 +190,7 @@ def test_bad_marginals_are_told_in_one_line(scores, message):
 )
 def test_bad_options_are_told_in_one_line(options, message):
     with pytest.raises(ValueError, match=message) as raised:
-        SkipChainLayer(**{"labels": IOB2, **options}).apply(SCORES, WORDS)
+        SkipChainLayer(**{"tags": IOB2, **options}).apply(SCORES, WORDS)
     assert "\n" not in str(raised.value)
 
 

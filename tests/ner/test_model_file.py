@@ -49,8 +49,8 @@ def assert_equal_models(a: TaggerModel, b: TaggerModel) -> None:
         b.tokenizer,
         b.card,
     )
-    assert a.weights.labels == b.weights.labels
-    for name in ("transition", "keys", "starts", "entry_labels", "entry_weights"):
+    assert a.weights.tags == b.weights.tags
+    for name in ("transition", "keys", "starts", "entry_tags", "entry_weights"):
         left, right = getattr(a.weights, name), getattr(b.weights, name)
         assert left.dtype == right.dtype
         np.testing.assert_array_equal(left, right)

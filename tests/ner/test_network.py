@@ -52,7 +52,7 @@ def en() -> Tagger:
 
 def model(network: Network | None, tags: tuple[str, ...] = TAGS, lexicon: Lexicon = LEXICON) -> TaggerModel:
     """Return a model whose features have no weights."""
-    weights = replace(ChainWeights.empty(), labels=tags, transition=np.zeros((len(tags), len(tags))))
+    weights = replace(ChainWeights.empty(), tags=tags, transition=np.zeros((len(tags), len(tags))))
     return TaggerModel(weights, FeaturePlan(("word[0]",), gazetteers=GAZETTEERS.names), lexicon, network=network)
 
 

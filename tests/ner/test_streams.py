@@ -21,7 +21,7 @@ from herdner import Tagger
 from herdner.corpora.formats import read_documents
 from herdner.crf.link_rules import LastName, SameWord
 from herdner.crf.templates import skip_chain_template
-from herdner.ner.streams import BATCH_CHARACTERS, Batch, batches, ordered
+from herdner.ner.streams import BATCH_CHARACTERS, Batch, batches, map_in_order
 from herdner.text.document import Document, Failure
 from herdner.text.tokenize import Tokenizer
 
@@ -177,7 +177,7 @@ def test_batches_hold_all_in_order(lengths, most):
 @given(st.lists(st.integers()), st.integers(1, 4))
 @examples(25)
 def test_threads_keep_the_order(items, n_jobs):
-    assert list(ordered(lambda item: item * 2, items, n_jobs)) == [item * 2 for item in items]
+    assert list(map_in_order(lambda item: item * 2, items, n_jobs)) == [item * 2 for item in items]
 
 
 @given(st.lists(st.lists(st.integers(), max_size=9)), st.integers(1, 4))
@@ -186,7 +186,7 @@ def test_halves_that_threads_share_come_in_order(items, n_jobs):
     def halves(item: list[int]) -> list[list[int]]:
         return [item[: len(item) // 2], item[len(item) // 2 :]] if len(item) > 1 else [item]
 
-    assert [*chain.from_iterable(ordered(list, items, n_jobs, halves))] == [*chain.from_iterable(items)]
+    assert [*chain.from_iterable(map_in_order(list, items, n_jobs, halves))] == [*chain.from_iterable(items)]
 
 
 @given(st.lists(st.integers(0, BATCH_CHARACTERS), min_size=1, max_size=30), st.integers(0, 99))
@@ -210,7 +210,7 @@ def test_the_caller_does_what_no_thread_has_begun():
         others_done.release()
         return True
 
-    assert list(ordered(first_waits_for_all_others, range(4), 2)) == [True] * 4
+    assert list(map_in_order(first_waits_for_all_others, range(4), 2)) == [True] * 4
 
 
 def test_closing_a_stream_waits_for_no_thread():
@@ -223,7 +223,7 @@ def test_closing_a_stream_waits_for_no_thread():
             go_on.wait(300)
         return item
 
-    stream = ordered(others_take_long, range(100), 2)
+    stream = map_in_order(others_take_long, range(100), 2)
     assert any(begun.wait(1) for _ in stream)
     closing = threading.Thread(target=stream.close, daemon=True)
     closing.start()

@@ -42,15 +42,15 @@ def test_doubt_is_the_margin_or_what_links_disagree_about(news_tagger: Tagger):
     assert links
     for t, row in enumerate(marginals):
         best, second = sorted(row)[::-1][:2]
-        doubt = 1 - (best - second)
+        uncertainty = 1 - (best - second)
         for pair in links:
             if t in pair:
                 sides = [
                     {c: sum(p for p, o in zip(marginals[s], classes, strict=True) if o == c) for c in classes}
                     for s in pair
                 ]
-                doubt = max(doubt, sum(abs(sides[0][c] - sides[1][c]) for c in sides[0]) / 2)
-        expected.append(doubt)
+                uncertainty = max(uncertainty, sum(abs(sides[0][c] - sides[1][c]) for c in sides[0]) / 2)
+        expected.append(uncertainty)
     found = token_uncertainty(news_tagger, document)
     assert found == pytest.approx(np.array(expected))
     assert 0 <= found.min() <= found.max() <= 1
@@ -62,7 +62,7 @@ def test_what_is_suggested_is_every_document_once_and_copies_come_last(news_tagg
     assert sorted(each.document.text for each in found) == sorted(text for text in texts if text)
     copies = [each for each in found if each.document.text == texts[1]]
     assert copies[0].gain > copies[1].gain == 0
-    assert [doubt for _, doubt in found[0].uncertain_words] == sorted(
+    assert [uncertainty for _, uncertainty in found[0].uncertain_words] == sorted(
         (d for _, d in found[0].uncertain_words), reverse=True
     )
     assert suggest(news_tagger, []) == []

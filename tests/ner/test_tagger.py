@@ -84,7 +84,7 @@ def test_weights_with_an_l1_norm_are_those_of_crfsuite():
     assert ours.entry_weights.all()
 
     def weights_of(chain: ChainWeights) -> dict[tuple[int, str], float]:
-        tags = [chain.labels[k] for k in chain.entry_labels]
+        tags = [chain.tags[k] for k in chain.entry_tags]
         return dict(zip(zip(chain.entry_keys.tolist(), tags, strict=True), chain.entry_weights.tolist(), strict=True))
 
     first, second = weights_of(ours), weights_of(theirs)
@@ -150,7 +150,7 @@ def joint(tagger: Tagger, document: Document) -> tuple[list[tuple[int, ...]], np
     """All states of a one-sentence document with their probabilities, by enumeration."""
     model, crf = tagger.model_, tagger.model_.crf()
     unary = model.extractor().scores(document.tokens, document.sentence_offsets)
-    states = list(itertools.product(range(len(model.weights.labels)), repeat=len(unary)))
+    states = list(itertools.product(range(len(model.weights.tags)), repeat=len(unary)))
     scores = np.array(
         [
             sum(unary[t, k] for t, k in enumerate(x))

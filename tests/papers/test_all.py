@@ -56,12 +56,12 @@ def test_what_is_found_decides_the_verdict_and_a_missing_result_is_told(tmp_path
         (tmp_path / "hgw19_authors.json").write_text(json.dumps(held))
         return page_of.page(page_of.results(tmp_path), {"hg16_fig5": "no matplotlib"})
 
-    told = (
+    tolerance = (
         "3 standard errors of 10 runs apart (quick) | in at most 5 % of the columns, our result and the authors' differ"
         " by more than 3 standard errors"
     )
-    assert f"G1: 0.5 / 0.25; 0 of 20 columns more than {told} | agrees" in written(0.25, 0)
-    assert f"{told} | departs" in written(0.25, 2)
+    assert f"G1: 0.5 / 0.25; 0 of 20 columns more than {tolerance} | agrees" in written(0.25, 0)
+    assert f"{tolerance} | departs" in written(0.25, 2)
     assert "did not run: no matplotlib" in written(0.25, 0)
     (tmp_path / "hgw19_authors.json").write_text(
         json.dumps({"experiment": "hgw19_authors", "quick": True, "results": {}})

@@ -66,7 +66,7 @@ def held_out(model: TaggerModel, stories: list[Document]) -> HeldOutScores:
 
 
 def network(model: TaggerModel, fold: int) -> Network:
-    return random_network(model.weights.labels, 0, fold, n_codes=0)
+    return random_network(model.weights.tags, 0, fold, n_codes=0)
 
 
 def test_each_document_is_scored_by_the_network_of_its_fold(

@@ -122,7 +122,7 @@ CASES = [
     *_choices(approx_bound, "n_bins", "n_bins must be a whole number of at least 1", 0, -1, NAN),
     *_choices(best_bins, "n_sweeps", "`n_sweeps` must be a finite number", 0, NAN, np.inf),
     (lambda: choose_bins(10, most=0), "most must be a whole number of at least 1"),
-    *_choices(lambda t: choose_error_bound(PAIR, 8, [0.0, t]), "t", "`tried` must be increasing", -1, NAN),
+    *_choices(lambda t: choose_error_bound(PAIR, 8, [0.0, t]), "t", "`candidates` must be increasing", -1, NAN),
     *_choices(lambda n: Convergence.of(PAIR).burn_in(n), "n", "`n_sweeps` must be a finite number", 0, NAN),
     (lambda: ErrorParts.of(np.zeros((1, 2, 2)), FOCUS), "at least one sample and no negative count"),
     (lambda: ErrorParts.of(-np.ones((1, 2, 2)), FOCUS), "at least one sample and no negative count"),

@@ -109,28 +109,28 @@ class Auto:
         began = perf_counter()
         self.capabilities.require(record, "auto")
         compiled = compile_tables(graph)
-        wanted = Record() if record is None else record
+        request = Record() if record is None else record
         limit = max(self.seconds, _LEAST_REDUCTION_SECONDS)
         try:
             reduce_tables(compiled, perf_counter() + limit)
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("auto", limit)) from None
-        result = self._exact(compiled, seed, wanted, began)
+        result = self._exact(compiled, seed, request, began)
         if isinstance(result, str):
             reason = result
             results: list[Result] = []
             try:
-                result = self._approximate(compiled, generator(seed), wanted, began + self.seconds, results)
+                result = self._approximate(compiled, generator(seed), request, began + self.seconds, results)
                 result = replace(result, method=f"{result.method}; {reason}")
             except KeyboardInterrupt as interrupt:
                 results += [interrupt.result] if isinstance(interrupt, Interrupted) else []
                 if not results:
                     raise
-                raise Interrupted(replace(_combined(results), seconds=perf_counter() - began)) from None
+                raise Interrupted(replace(_combine_results(results), seconds=perf_counter() - began)) from None
         logger.info("auto: %s", result.method)
         return replace(result, seconds=perf_counter() - began)
 
-    def _exact(self, compiled: TableGraph, seed: Seed, wanted: Record, began: float) -> Result | str:
+    def _exact(self, compiled: TableGraph, seed: Seed, request: Record, began: float) -> Result | str:
         """Run exact inference, and return its result, or the reason why the time or the memory does not suffice."""
         exact, tables = Exact(n_samples=self.n_samples), "no elimination order yet"
         try:
@@ -145,7 +145,7 @@ class Auto:
                 logger.info("auto: %s", obstacle)
                 return obstacle
             logger.info("auto: exact inference takes %s", plan)
-            return replace(exact.run(run, seed, wanted, remaining), method=f"exact ({plan})")
+            return replace(exact.run(run, seed, request, remaining), method=f"exact ({plan})")
         except OutOfTime:
             reason = f"exact inference ({tables}) was too slow for the time limit"
         except MemoryError as error:
@@ -175,7 +175,7 @@ class Auto:
         return f"exact inference takes {plan}, but {limit}"
 
     def _approximate(
-        self, compiled: TableGraph, rng: np.random.Generator, wanted: Record, until: float, results: list[Result]
+        self, compiled: TableGraph, rng: np.random.Generator, request: Record, until: float, results: list[Result]
     ) -> Result:
         """Run belief propagation, a search for a better state, and tempered sampling; combine the results.
 
@@ -185,9 +185,9 @@ class Auto:
         seconds = max(until - began, 0.1 * self.seconds)
         until = began + seconds
         propagated, has_converged, failure = None, False, None
-        wants_more = wanted.best or wanted.marginals or not self.n_samples
-        search_share = 0.0 if not wanted.best else _SEARCH_SHARE if wanted.marginals else _LONG_SEARCH_SHARE
-        reduced, only_log_z = reduce_tables(compiled), not (wanted.best or wanted.marginals or self.n_samples)
+        wants_more = request.best or request.marginals or not self.n_samples
+        search_share = 0.0 if not request.best else _SEARCH_SHARE if request.marginals else _LONG_SEARCH_SHARE
+        reduced, only_log_z = reduce_tables(compiled), not (request.best or request.marginals or self.n_samples)
         if only_log_z:
             least = annealed_importance.least_seconds(reduced, self._width(reduced, 4))
         else:
@@ -211,7 +211,7 @@ class Auto:
             estimated = self._estimate(compiled, rng, max(remaining, 0.1 * seconds))
             if estimated is not None:
                 return self._better_log_z(propagated, has_converged, estimated)
-        elif not has_converged and wanted.best and wanted.marginals:
+        elif not has_converged and request.best and request.marginals:
             estimated = self._estimate(compiled, rng, _ESTIMATION_SHARE * seconds)
             if estimated is not None:
                 results.append(estimated)
@@ -298,7 +298,7 @@ class Auto:
         return result
 
 
-def _combined(results: list[Result]) -> Result:
+def _combine_results(results: list[Result]) -> Result:
     """Combine the results of several methods: take the best state, and the latest available log Z and marginals.
 
     Args:

@@ -194,7 +194,7 @@ class DoGS:
 
         found = search(influence) if total.smallest < 1 or has_targets else None
         if found is None or (total.smallest >= 1 and found.bound >= weights.sum()):  # certificate would be vacuous
-            found = search(influence.scaled(WORKING_TOTAL / total.infinity))
+            found = search(influence.scale(WORKING_TOTAL / total.infinity))
         order = found.order
         certificate = Certificate(
             bound=dobrushin_variation(influence, order, weights),
@@ -239,7 +239,7 @@ def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
     reduced = reduce_tables(compiled)
     factors = [TableFactors([scope], table[None]) for scope, table in zip(reduced.scopes, reduced.tables, strict=True)]
     bound = tightest_influence(FactorGraph(np.array(reduced.sizes, np.int32), factors), exact_states)
-    return bound.embedded(reduced.variables, compiled)
+    return bound.to_larger_graph(reduced.variables, compiled)
 
 
 def chain_marginals(compiled: TableGraph) -> Floats:

@@ -99,7 +99,7 @@ class MaxProduct:
         constant = constant_term(compiled.factors)
         check_message_memory(compiled, "max-product", 2, 2)
         unary = unary_table(compiled.sizes, compiled.factors)
-        loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
+        loop = loops.MaxProductLoop(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
         n, top, best = len(unary), -np.inf, loop.state
         trace: list[float] = []
         converged = interrupted = False

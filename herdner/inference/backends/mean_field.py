@@ -90,7 +90,7 @@ class MeanField:
         check_message_memory(compiled, "mean-field", 4, 0)
         constant, conditionals = constant_term(compiled.factors), compiled.conditionals
         q = self._start(compiled, seed) if start is None else _point_mass(compiled, start)
-        loop = loops.MeanField(conditionals.compiled, q, self.damping)
+        loop = loops.MeanFieldLoop(conditionals.compiled, q, self.damping)
         n, n_updates, interrupted = len(q), 0, False
         bounds: list[float] = []
         try:

@@ -23,7 +23,7 @@ from herdner.inference.result import Result
 
 _ROUNDING = 1e-12  # relative widening of the bounds for rounding errors, per variable
 
-Table = tuple[tuple[int, ...], Floats]  # variables in ascending order, and log-potentials
+ScopedTable = tuple[tuple[int, ...], Floats]  # variables in ascending order, and log-potentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,10 @@ class MiniBucket:
 
 def _eliminate(
     reduced: ReducedGraph, order: Sequence[int], most_cells: float, is_upper: bool
-) -> tuple[float, list[list[Table]]]:
+) -> tuple[float, list[list[ScopedTable]]]:
     """Eliminate all variables; return a lower or upper bound on log Z, and all tables, bucket by bucket."""
     position = {v: place for place, v in enumerate(order)}
-    buckets: list[list[Table]] = [[] for _ in order]
+    buckets: list[list[ScopedTable]] = [[] for _ in order]
     for scope, table in zip(reduced.scopes, reduced.tables, strict=True):
         buckets[min(position[v] for v in scope)].append((scope, table))
     bound = reduced.constant
@@ -120,9 +120,9 @@ def _eliminate(
     return bound, buckets
 
 
-def _divide(tables: Sequence[Table], most_cells: float) -> list[list[Table]]:
+def _divide(tables: Sequence[ScopedTable], most_cells: float) -> list[list[ScopedTable]]:
     """Divide a bucket's tables, largest first, into groups whose products have at most ``most_cells`` cells each."""
-    groups: list[tuple[dict[int, int], list[Table]]] = []
+    groups: list[tuple[dict[int, int], list[ScopedTable]]] = []
     for scope, table in sorted(tables, key=lambda pair: -pair[1].size):
         sizes = dict(zip(scope, table.shape, strict=True))
         for joint, members in groups:
@@ -135,7 +135,7 @@ def _divide(tables: Sequence[Table], most_cells: float) -> list[list[Table]]:
     return [members for _, members in groups]
 
 
-def _multiply(tables: Sequence[Table]) -> Table:
+def _multiply(tables: Sequence[ScopedTable]) -> ScopedTable:
     """Multiply tables: add their log-potentials over the union of their scopes, and return the resulting table."""
     union = tuple(sorted({v for scope, _ in tables for v in scope}))
     whole = {v: size for scope, table in tables for v, size in zip(scope, table.shape, strict=True)}
@@ -147,7 +147,7 @@ def _multiply(tables: Sequence[Table]) -> Table:
     return union, product
 
 
-def _choose(order: Sequence[int], buckets: Sequence[Sequence[Table]]) -> Int32s:
+def _choose(order: Sequence[int], buckets: Sequence[Sequence[ScopedTable]]) -> Int32s:
     """Choose the best state of each variable in reverse elimination order, given the states chosen before."""
     state = np.zeros(len(order), np.int32)
     for v, tables in zip(reversed(order), reversed(buckets), strict=True):

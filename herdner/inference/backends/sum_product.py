@@ -120,7 +120,7 @@ class SumProduct:
     def _pass_messages(self, compiled: TableGraph, chains: LinkedChains, table_counts: bool, began: float) -> Result:
         """Run all sweeps of message passing, and return the result."""
         constant = chains.form.constant
-        loop, interrupted = loops.SumProduct(chains, self.damping, self.tolerance), False
+        loop, interrupted = loops.SumProductLoop(chains, self.damping, self.tolerance), False
         try:
             loop.advance(self.n_sweeps, True)
         except KeyboardInterrupt:
@@ -158,7 +158,7 @@ class SumProduct:
         return result
 
 
-def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
+def _best_state(form: ChainForm, loop: loops.SumProductLoop) -> Int32s:
     """Return the best state of the chains, with the link messages added to the unary log-potentials.
 
     Parts of the chains are decoded one after the other, to save memory.
@@ -176,7 +176,7 @@ def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
     return state
 
 
-def _table_counts(compiled: TableGraph, chains: LinkedChains, loop: loops.SumProduct) -> tuple[Floats, ...]:
+def _table_counts(compiled: TableGraph, chains: LinkedChains, loop: loops.SumProductLoop) -> tuple[Floats, ...]:
     """Return the expected counts of the table cells of each factor group under the approximate marginals."""
     form, unary = chains.form, loop.unaries(0, len(chains.form.offsets) - 1)
     n, n_states = unary.shape

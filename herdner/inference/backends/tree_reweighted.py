@@ -108,7 +108,7 @@ class TreeReweighted:
         Returns:
             The best bound, and True if Ctrl-C was pressed.
         """
-        forests = ForestDistribution.covering(reduced.scopes, len(reduced.sizes))
+        forests = ForestDistribution.cover_factors(reduced.scopes, len(reduced.sizes))
         best: _ForestBound | None = None
         for number in range(self.n_forests + 1):
             remaining = math.inf if self.seconds is None else began + self.seconds - perf_counter()

@@ -89,7 +89,7 @@ class Setup:
         order, starts = sampling_order(plan, compiled)
         weights = lay_out(plan, compiled, form, loop) if blocks is None else block_weights(plan, compiled.sizes)
         if loop == "binary" and blocks is None and isinstance(form, Conditionals):
-            form = form.padded
+            form = form.padded_form
             independent = np.empty(len(form.sizes) // loops.BATCH, np.uint8)
             mark_independent(form.starts, form.others, loops.BATCH, independent)
         widest = max(1.0, hottest * float(np.max(form.spread, initial=0.0)))

@@ -133,29 +133,29 @@ class Manifest:
     parts: list[OutputPart]
 
     @property
-    def written(self) -> list[WrittenPart]:
+    def written_parts(self) -> list[WrittenPart]:
         """Output files that have been written so far, in the order of the documents."""
         return [part.output for part in self.parts if part.output is not None]
 
     @property
-    def missing(self) -> list[tuple[int, OutputPart]]:
+    def missing_parts(self) -> list[tuple[int, OutputPart]]:
         """Parts that have not been written yet, each with its index."""
         return [(index, part) for index, part in enumerate(self.parts) if part.output is None]
 
     @property
     def complete(self) -> bool:
         """True if all parts of the run have been written."""
-        return not self.missing
+        return not self.missing_parts
 
     @property
     def documents(self) -> int:
         """Number of documents that the run has tagged so far."""
-        return sum(part.documents for part in self.written)
+        return sum(part.documents for part in self.written_parts)
 
     @property
     def failed(self) -> int:
         """Number of documents that the run could not read or tag so far."""
-        return sum(part.failed for part in self.written)
+        return sum(part.failed for part in self.written_parts)
 
     @property
     def languages(self) -> dict[str, str]:
@@ -168,7 +168,7 @@ class Manifest:
     @property
     def names(self) -> list[str]:
         """Names of the output files that have been written so far, in the order of the documents."""
-        return [part.name for part in self.written]
+        return [part.name for part in self.written_parts]
 
     def save(self, folder: OutputFolder) -> None:
         """Write the manifest to ``manifest.json`` in the output folder; a reader never sees an incomplete file.

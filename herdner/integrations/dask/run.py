@@ -145,7 +145,7 @@ class _Callbacks:
         self._progress: Callable[[int, int], object] = progress or (lambda _, __: None)
 
     def progress(self, manifest: Manifest) -> None:
-        self._progress(len(manifest.written), len(manifest.parts))
+        self._progress(len(manifest.written_parts), len(manifest.parts))
 
     def failures(self, part: WrittenPart) -> None:
         for message in part.failures:
@@ -164,7 +164,7 @@ def _run(
     """Tag the files on the cluster: start a run, or continue the run in the output folder."""
     manifest = _earlier_run(folder, job.settings, files)
     if manifest is not None:
-        for part in manifest.written:
+        for part in manifest.written_parts:
             callbacks.failures(part)
         callbacks.progress(manifest)
         if manifest.complete:
@@ -263,7 +263,7 @@ def _inputs_of(
 
 def _tag_missing(client: Client, job: TagJob, manifest: Manifest, folder: OutputFolder, callbacks: _Callbacks) -> None:
     """Tag the missing parts; save the manifest in the folder at intervals, and at the end even after an error."""
-    missing = manifest.missing
+    missing = manifest.missing_parts
     tasks = [(job.name, *each) for each in _inputs_of(manifest, missing)]
     callbacks.progress(manifest)
     manifest.save(folder)  # raises an error before any work is done if the folder cannot be written

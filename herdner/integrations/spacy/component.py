@@ -337,14 +337,15 @@ def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | Non
 
 
 def configured_names(
-    names: ConfiguredNames | None, saved: Path | io.BytesIO | None = None, *, missing_ok: bool = False
+    names: ConfiguredNames | None, stored_names: Path | io.BytesIO | None = None, *, missing_ok: bool = False
 ) -> Names | None:
     """Return the known names that a component's configuration describes.
 
     Args:
         names: A file, a list of spaCy's patterns or of ``[name, label]``, or a mapping with the key "file" or
             "patterns" and options.
-        saved: File or stream of a saved pipeline from which to read the names. The options are taken from ``names``.
+        stored_names: File or stream of a saved pipeline from which to read the names. The options are taken from
+            ``names``.
         missing_ok: Return None for a file that does not exist; a saved pipeline may contain the names.
 
     Returns:
@@ -359,8 +360,8 @@ def configured_names(
         raise ValueError(
             f'the option "names" has no key {unknown[0]!r}; its keys are file, patterns, strength, hard, fold_case'
         )
-    if saved is not None:
-        return Names.read(saved, **options)
+    if stored_names is not None:
+        return Names.read(stored_names, **options)
     if len(sources) != 1:
         raise ValueError(
             'the option "names" needs either the key "file" or the key "patterns", but has'

@@ -198,12 +198,12 @@ class HerdnerConsistency(EntityPipe):
         labels = None if self.layer is None else layer_labels(self.layer)
         task = ConsistencyTask.of(doc, entities, self.ignore_labels, labels)
         if not task.names:
-            return ConsistentEntities.unchanged(entities)
+            return ConsistentEntities.without_changes(entities)
         layer = self.layer or self._untrained_layer(tuple(sorted({span.label for span in task.names})))
         links = layer.links(task.tokens, task.offsets)
         linked = linked_tokens(len(task.tokens), links)
         if not linked.any():
-            return ConsistentEntities.unchanged(entities)
+            return ConsistentEntities.without_changes(entities)
         scores, tagger_confidences = task.scores(
             entities, layer_labels(layer), linked, self.noise, self._parser_probabilities(doc), drop=self.drop
         )
@@ -246,10 +246,10 @@ class HerdnerConsistency(EntityPipe):
         self._use_layer(SkipChainLayer.load(file))
 
     def _use_layer(self, layer: SkipChainLayer) -> None:
-        if list(layer.labels) != tags_of(layer_labels(layer)) or layer.scores != "log-potentials":
+        if list(layer.tags) != tags_of(layer_labels(layer)) or layer.scores != "log-potentials":
             raise ModelError(
                 'the layer must have the tags O, B-LABEL and I-LABEL of each label, such as ["O", "B-PER", "I-PER"],'
-                f" and the scores log-potentials, got {list(layer.labels)!r:.80} and {layer.scores}; call the method"
+                f" and the scores log-potentials, got {list(layer.tags)!r:.80} and {layer.scores}; call the method"
                 " initialize of this component with examples, which trains such a layer"
             )
         layer.backend = self._backend

@@ -116,7 +116,7 @@ def layer_labels(layer: SkipChainLayer) -> tuple[str, ...]:
     Args:
         layer: A layer with these tags.
     """
-    return tuple(tag[2:] for tag in layer.labels if tag.startswith("B-"))
+    return tuple(tag[2:] for tag in layer.tags if tag.startswith("B-"))
 
 
 def token_scores(
@@ -209,7 +209,7 @@ class ConsistentEntities(NamedTuple):
     originals: list[DocSpan | None]
 
     @classmethod
-    def unchanged(cls, entities: DocEntities) -> ConsistentEntities:
+    def without_changes(cls, entities: DocEntities) -> ConsistentEntities:
         """Return the result for a ``Doc`` whose entities all stay as they are.
 
         Args:
@@ -356,7 +356,7 @@ class ConsistencyTask(NamedTuple):
         confidences: Sequence[float | None],
         linked: NDArray[np.bool_],
         tagger_confidences: Sequence[float | None],
-        agreed: NDArray[np.bool_],
+        agreement: NDArray[np.bool_],
     ) -> ConsistentEntities:
         """Combine the entities that the layer has predicted with the entities that must not change.
 
@@ -367,7 +367,7 @@ class ConsistencyTask(NamedTuple):
             linked: bool[n], whether each token is linked to another one.
             tagger_confidences: The tagger's confidence in each name of the task. A name without links keeps this
                 confidence.
-            agreed: Result of `agreed_names`. A name of this mask is kept even if the layer has removed it.
+            agreement: Result of `agreed_names`. A name of this mask is kept even if the layer has removed it.
 
         Returns:
             All entities in the order of the text.
@@ -388,7 +388,7 @@ class ConsistencyTask(NamedTuple):
         covered = np.zeros(len(self.tokens), np.bool_)
         for start, end, _ in spans:
             covered[start:end] = True
-        for at in np.flatnonzero(agreed).tolist():
+        for at in np.flatnonzero(agreement).tolist():
             start, end, _ = self.names[at]
             if not covered[start:end].any():
                 original = entities.spans[self.indices[at]]

@@ -64,7 +64,7 @@ class FullName(NamedTuple):
         return len(self.words) == 2 and is_plural and last not in BUSINESS_WORDS and last not in DESIGNATORS
 
 
-def identified(documents: Iterable[Document], has_links: bool) -> list[Document]:
+def assign_name_ids(documents: Iterable[Document], has_links: bool) -> list[Document]:
     """Return tagged documents with a `name_id` for each entity.
 
     Args:

@@ -202,7 +202,7 @@ class CollectionNames:
         noise = (self._total - cells[row]) // (_SKETCH_WIDTH - 1)  # the mean of the other cells
         return np.maximum(cells[row] - noise, 0).tolist()
 
-    def span_evidence(self, document: Document, excluded: Iterable[int] = ()) -> Iterator[SpanEvidence]:
+    def span_evidence(self, document: Document, excluded_tokens: Iterable[int] = ()) -> Iterator[SpanEvidence]:
         """Yield evidence for the names in one document of a collection, computed from all other documents.
 
         Names inside a longer name of the document get no evidence: "Ontario" in "United Farmers of Ontario". If other
@@ -211,9 +211,9 @@ class CollectionNames:
 
         Args:
             document: Tagged document, the same as in the call of `add`.
-            excluded: Tokens that get no evidence.
+            excluded_tokens: Tokens that get no evidence.
         """
-        own, covered = self._shares(document), set(excluded)
+        own, covered = self._shares(document), set(excluded_tokens)
         key_of: dict[tuple[int, int], int] = {}
         evidence_of: dict[int, list[float]] = {}
         for start, end in self._candidates(document, covered):
@@ -233,7 +233,7 @@ class CollectionNames:
             for label, strength in zip(self.labels, evidence_of[key], strict=True):
                 yield SpanEvidence(Span(start, end, label), strength / divisor)
 
-    def _candidates(self, document: Document, excluded: set[int]) -> Iterator[tuple[int, int]]:
+    def _candidates(self, document: Document, excluded_tokens: set[int]) -> Iterator[tuple[int, int]]:
         """Yield (start, end) for each phrase within a sentence that may be a name of the collection.
 
         Both are token indices; ``end`` is exclusive. Phrases inside a longer name of the document are left out.
@@ -247,7 +247,7 @@ class CollectionNames:
         for start, length, sentence_end in zip(starts.tolist(), longest[starts].tolist(), ends.tolist(), strict=True):
             first, last = names.get(start, (start, start))
             for end in range(start + 1, min(start + length, sentence_end) + 1):
-                if end - 1 in excluded:
+                if end - 1 in excluded_tokens:
                     break
                 if end > last or (start, end) == (first, last):
                     yield start, end

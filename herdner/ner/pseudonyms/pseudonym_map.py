@@ -364,10 +364,10 @@ def _check_name(i: int, item: Any) -> MappedName:
     pairs = [_form(pair) for pair in cast(list[Any], forms)] if isinstance(forms, list) else [None]
     is_valid = all(map(_is_text, fields)) and None not in pairs and isinstance(values.get("key", ""), str)
     if not is_valid or not isinstance(words, dict):
-        raise MapError(_expected(i, item))
+        raise MapError(_syntax_message(i, item))
     words = cast(dict[Any, Any], words)
     if not all(_is_text(word) for pair in words.items() for word in pair):
-        raise MapError(_expected(i, item))
+        raise MapError(_syntax_message(i, item))
     result = MappedName(cast(str, label), cast(str, text), cast(str, pseudonym), {}, words)
     for form, own in filter(None, pairs):
         if result.forms.setdefault(form, own) != own:
@@ -388,7 +388,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _expected(i: int, item: Any) -> str:
+def _syntax_message(i: int, item: Any) -> str:
     return (
         f"name {i} is {json.dumps(item)[:60]}; expected label, text, pseudonym, and forms as in"
         ' [{"pseudonym": "Person 1", "original": "Ana Rivera"}]'

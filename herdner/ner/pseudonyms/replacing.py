@@ -200,7 +200,7 @@ class Pseudonymiser:
             ]
         pieces += (_other(text, start, end) for start, end in self.style.find(text))
         repeats = _Repeats(document, pieces, self.common_words)
-        pieces = disjoint(text, [*pieces, *repeats.forms(), *repeats.broken()])
+        pieces = disjoint(text, [*pieces, *repeats.forms(), *repeats.broken_names()])
         single_words, remaining = repeats.words(pieces)
         pieces = _join_repeats(text, disjoint(text, [*pieces, *single_words]))
         return self._replace(document, pieces, remaining)
@@ -379,7 +379,7 @@ class _Repeats:
         found = Restorer({form: str(i) for i, form in enumerate(owners)}, is_exact=True).find(text)
         return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
 
-    def broken(self) -> Iterator[Piece]:
+    def broken_names(self) -> Iterator[Piece]:
         """Find the words of names that a soft hyphen or a hyphen at the end of a line divides."""
         for start, end, joined in broken_words(self.document.text):
             word = self._name_word(joined)

@@ -107,12 +107,12 @@ class Restorer:
         Args:
             text: A text with pseudonyms.
         """
-        found: list[Restoration] = []
-        self._restore(text, "", is_end=True, found=found)
-        return found
+        restorations: list[Restoration] = []
+        self._restore(text, "", is_end=True, restorations=restorations)
+        return restorations
 
     def _restore(
-        self, text: str, before: str, is_end: bool, found: list[Restoration] | None = None
+        self, text: str, before: str, is_end: bool, restorations: list[Restoration] | None = None
     ) -> tuple[list[str], int]:
         """Restore a text up to, but not including, the first pseudonym that the next chunk of text could lengthen.
 
@@ -141,8 +141,8 @@ class Restorer:
                 pieces += (text[done:start], original)
                 done = end
                 self.n_restored += 1
-                if found is not None:
-                    found.append(Restoration(start, end, original))
+                if restorations is not None:
+                    restorations.append(Restoration(start, end, original))
             i = stop or i + 1
         pieces.append(text[done:])
         return pieces, len(text)

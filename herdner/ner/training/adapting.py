@@ -96,7 +96,7 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
         raise ValueError(
             "`start` has another feature plan or other gazetteers than the new model; pass another model as `start`"
         )
-    if unknown := sorted(set(start.weights.labels) - set(tags)):
+    if unknown := sorted(set(start.weights.tags) - set(tags)):
         raise ValueError(
             f"the model to start from has the tag {unknown[0]!r}, which the documents lack; pass another model as"
             " `start`, or pass this model as `base`"
@@ -123,7 +123,7 @@ def initial_link_tables(
         entries are 0.
     """
     base_tables = {} if base is None else {each.template: each.table for each in base.link_tables}
-    base_tags = () if base is None else base.weights.labels
+    base_tags = () if base is None else base.weights.tags
     columns = np.array([list(tags).index(tag) for tag in base_tags], np.int64)
     link_tables: list[LinkTable] = []
     for template in templates:
@@ -141,8 +141,8 @@ def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
         model: Model that was adapted to documents with new labels.
         base: Base model.
     """
-    initial = initial_link_tables([each.template for each in model.link_tables], base, model.weights.labels)
-    is_base = np.isin(model.weights.labels, base.weights.labels)
+    initial = initial_link_tables([each.template for each in model.link_tables], base, model.weights.tags)
+    is_base = np.isin(model.weights.tags, base.weights.tags)
     both = is_base[:, None] & is_base
     known = {each.template for each in base.link_tables}
     link_tables = tuple(

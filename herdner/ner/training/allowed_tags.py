@@ -54,17 +54,17 @@ def allowed_tags_of_partial(
     allowed = allowed_tags(gold, tags)
     if document.partial is None:
         return allowed, allowed
-    undecided, index = document.unannotated_tokens(), {tag: k for k, tag in enumerate(tags)}
+    unannotated, index = document.unannotated_tokens(), {tag: k for k, tag in enumerate(tags)}
     own_tags = document.tags or ()
     marks_ends = any(split_tag(tag)[0] in "ES" for tag in own_tags)
     spans = spans_from_tags(gold, document.sentence_offsets)
     # In IOB1, entities begin with I.
-    begins_with_i = any(own_tags[span.start].startswith("I") and span.start - 1 not in undecided for span in spans)
+    begins_with_i = any(own_tags[span.start].startswith("I") and span.start - 1 not in unannotated for span in spans)
     for span in spans:
-        for token, choices in _boundary_tags(span, document, undecided, scheme, marks_ends, begins_with_i).items():
+        for token, choices in _boundary_tags(span, document, unannotated, scheme, marks_ends, begins_with_i).items():
             allowed[token] = 0
             allowed[token, [index[tag] for tag in choices]] = 1
-    for token, text in undecided.items():
+    for token, text in unannotated.items():
         parsed = alternatives(text)
         choices = tags if parsed is None else [tag for each in parsed for tag in _tags_of(*each, scheme, marks_ends)]
         allowed[token] = 0
@@ -73,7 +73,7 @@ def allowed_tags_of_partial(
         return allowed, allowed
     annotated = {"", *document.partial.annotated_labels}
     is_other = np.array([split_tag(tag)[1] not in annotated for tag in tags])
-    is_outside = np.array([tag == "O" and t not in undecided for t, tag in enumerate(gold)], np.bool_)
+    is_outside = np.array([tag == "O" and t not in unannotated for t, tag in enumerate(gold)], np.bool_)
     return allowed | (is_outside[:, None] & is_other).astype(np.uint8), allowed
 
 
@@ -137,7 +137,7 @@ def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
 
 
 def _boundary_tags(
-    span: Span, document: Document, undecided: dict[int, str], scheme: Scheme, marks_ends: bool, begins_with_i: bool
+    span: Span, document: Document, unannotated: dict[int, str], scheme: Scheme, marks_ends: bool, begins_with_i: bool
 ) -> dict[int, list[str]]:
     """Return the possible tags of the first and the last token of an entity that is adjacent to unannotated tokens.
 
@@ -146,8 +146,8 @@ def _boundary_tags(
     """
     first, last, label = span.start, span.end - 1, span.label
     tags, borders = document.tags or (), set(document.sentence_offsets.tolist())
-    may_begin_earlier = first - 1 in undecided and first not in borders and split_tag(tags[first])[0] in "IE"
-    may_end_later = last + 1 in undecided and last + 1 not in borders and split_tag(tags[last])[0] in "BI"
+    may_begin_earlier = first - 1 in unannotated and first not in borders and split_tag(tags[first])[0] in "IE"
+    may_end_later = last + 1 in unannotated and last + 1 not in borders and split_tag(tags[last])[0] in "BI"
     if not (may_begin_earlier or may_end_later):
         return {}
     begins = ([False, True] if begins_with_i else [False]) if may_begin_earlier else [True]

@@ -57,9 +57,9 @@ class HerdnerTrainer:
         self.c2: float | NDArray[np.float64] = regularisation.c2
         if base is not None and self.origin is not None:
             is_base, factor = self.origin != 0, regularisation.base_factor
-            if labels_of(self.data.labels) - labels_of(base.labels):
+            if labels_of(self.data.tags) - labels_of(base.tags):
                 # Otherwise the base's labels lose more than 0.5 F1 on texts unlike the documents (bench_adapting.py).
-                is_base[: self.data.n_features] = np.isin(np.array(self.data.labels)[self.data.entries[1]], base.labels)
+                is_base[: self.data.n_features] = np.isin(np.array(self.data.tags)[self.data.entries[1]], base.tags)
                 factor = regularisation.new_label_factor
                 if any(document.partial is None for document in corpus.documents):
                     # The strong penalty keeps the loss of the annotated labels of the base, which may be most of the

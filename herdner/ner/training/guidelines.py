@@ -88,8 +88,8 @@ class FeatureCopies:
         """
         without_copies = weights.select(~np.isin(weights.entry_keys, self.all_copies))
         rows, entries = weights.entries_of(self.copies)
-        of_copies = ChainWeights.grouped(
-            weights.labels, weights.transition, self.originals[rows], weights.entry_labels[entries],
+        of_copies = ChainWeights.from_entries(
+            weights.tags, weights.transition, self.originals[rows], weights.entry_tags[entries],
             weights.entry_weights[entries],
         )  # fmt: skip
         return of_copies.add_to(without_copies)

@@ -51,7 +51,7 @@ def held_out_unaries(
         chains.append(model.weights)
         for i in range(fold, len(documents), n_folds):
             scores = extractor.scores(documents[i].tokens, documents[i].sentence_offsets)
-            unaries[i] = _reorder(scores, model.weights.labels, tags)
+            unaries[i] = _reorder(scores, model.weights.tags, tags)
     return unaries, chains
 
 

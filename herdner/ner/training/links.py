@@ -55,7 +55,7 @@ def learn_link_tables(
     if documents := corpus.development:
         extractor, gold = model.extractor(), [document.spans or [] for document in documents]
         dev_unaries = [extractor.scores(document.tokens, document.sentence_offsets) for document in documents]
-        score = development_f1(model.weights.labels, documents, dev_unaries, gold, make_backend(DEFAULT_BACKEND))
+        score = development_f1(model.weights.tags, documents, dev_unaries, gold, make_backend(DEFAULT_BACKEND))
     n_tokens = sum(map(len, states))
 
     def report(step: LearningStep) -> None:
@@ -83,8 +83,8 @@ def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.i
     Returns:
         int32[tokens] for each document.
     """
-    if corpus.borders is None or model.weights.labels != corpus.tags:  # CRFsuite orders tags in its own way
-        index = {tag: k for k, tag in enumerate(model.weights.labels)}
+    if corpus.borders is None or model.weights.tags != corpus.tags:  # CRFsuite orders tags in its own way
+        index = {tag: k for k, tag in enumerate(model.weights.tags)}
         return [np.array([index[tag] for tag in sequence], np.int32) for sequence in corpus.gold]
     extractor, transition = model.extractor(), model.weights.transition
     return [

@@ -63,7 +63,7 @@ def train_model(
         ValueError: The options, the documents or the models contradict each other.
     """
     model = options.initial_model(base)
-    base_tags = () if base is None else base.weights.labels
+    base_tags = () if base is None else base.weights.tags
     corpus = prepare_corpus(
         documents, tags, model.scheme, base_tags=base_tags, read=reader(model.plan, model.lexicon),
         weights=document_weights, groups=groups, guideline=guideline, development=development,
@@ -88,7 +88,7 @@ def train_model(
             ) from None
 
     trained = train_chain(None, "chain")
-    link_tables = initial_link_tables(templates, base, trained.weights.labels)
+    link_tables = initial_link_tables(templates, base, trained.weights.tags)
     if base is not None:
         trained = replace(trained, link_tables=link_tables)
     if not any(
@@ -96,14 +96,14 @@ def train_model(
     ):
         return trained, None
     states = gold_states(trained, corpus)
-    unaries, chains = held_out_unaries(corpus.documents, trained.weights.labels, options.n_folds, train_chain)
+    unaries, chains = held_out_unaries(corpus.documents, trained.weights.tags, options.n_folds, train_chain)
     if options.averaged:
         trained = replace(trained, weights=ChainWeights.mean([trained.weights, *chains]))
     trained, curve = learn_link_tables(trained, link_tables, corpus, unaries, states, options.learner, progress, seed)
-    if base is not None and labels_of(trained.weights.labels) - labels_of(base_tags):
+    if base is not None and labels_of(trained.weights.tags) - labels_of(base_tags):
         trained = with_base_links(trained, base)
     if options.calibrated and len(chains) > 1:
-        predictions = predict_held_out(trained.crf(), trained.weights.labels, corpus, unaries)
+        predictions = predict_held_out(trained.crf(), trained.weights.tags, corpus, unaries)
         calibration = fit_calibration(predictions, corpus.sources, base and base.calibration)
         trained = replace(trained, calibration=calibration)
     return trained, curve

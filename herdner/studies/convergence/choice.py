@@ -27,7 +27,7 @@ class ErrorBoundChoice:
     Attributes:
         error_bound: The smallest candidate c whose difference from Gibbs sampling still decreases at the end of the
             run. None if there is no such c; only Gibbs sampling has no bias then.
-        tried: The candidates for c, in increasing order.
+        candidates: The candidates for c, in increasing order.
         lengths: int64[4], the numbers of sweeps: an eighth, a quarter, half, and all.
         differences: float64[candidates, 4], the mean over runs and variables of ``|marginal - marginal of Gibbs
             sampling|``.
@@ -35,7 +35,7 @@ class ErrorBoundChoice:
     """
 
     error_bound: float | None
-    tried: tuple[float, ...]
+    candidates: tuple[float, ...]
     lengths: Int64s
     differences: Floats
     falls: Floats
@@ -44,7 +44,7 @@ class ErrorBoundChoice:
 def choose_error_bound(
     graph: Graph,
     n_sweeps: int,
-    tried: Sequence[float] = (0.0, 1.0, 3.0, 10.0, 30.0),
+    candidates: Sequence[float] = (0.0, 1.0, 3.0, 10.0, 30.0),
     *,
     sharing: Sharing | None = None,
     runs: int = 8,
@@ -61,7 +61,7 @@ def choose_error_bound(
     Args:
         graph: The graph.
         n_sweeps: Number of sweeps of the planned run, at least 8.
-        tried: Candidates for c, in increasing order.
+        candidates: Candidates for c, in increasing order.
         sharing: Weight sharing of the sampler; by default `blanket_sharing`.
         runs: Number of runs to average.
         seed: Random seed or generator.
@@ -73,9 +73,9 @@ def choose_error_bound(
         ValueError: An argument is out of range.
     """
     n_sweeps, runs = check_integer(n_sweeps, "n_sweeps", 2**_HALVINGS), check_integer(runs, "runs", 1)
-    values = tuple(float(c) for c in tried)
+    values = tuple(float(c) for c in candidates)
     if not values or sorted(values) != list(values) or not all(c >= 0 for c in values):
-        raise ValueError(f"`tried` must be increasing error bounds of at least 0, got {list(tried)}")
+        raise ValueError(f"`candidates` must be increasing error bounds of at least 0, got {list(candidates)}")
     compiled, rng = compile_tables(graph), generator(seed)
     lengths = np.array([n_sweeps >> k for k in reversed(range(_HALVINGS + 1))], np.int64)
 

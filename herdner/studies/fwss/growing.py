@@ -271,13 +271,13 @@ def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floa
     Returns:
         float64[B, d].
     """
-    ascent = Ascent(run, seed)
+    ascent = ParticleAscent(run, seed)
     moved = ascent.move(x, field, run.plan.n_steps)
     run.batches.n_gradients += ascent.batches.n_gradients
     return moved
 
 
-class Ascent:
+class ParticleAscent:
     """Optimiser for the positions of new particles, in all variables or in one block of variables."""
 
     def __init__(self, run: ParticleRun, seed: int, block: NDArray[np.intp] | None = None) -> None:

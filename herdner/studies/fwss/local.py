@@ -43,7 +43,7 @@ class LaplaceApproximation:
         """
         return self.mode + z @ self.root.T
 
-    def whitened(self, target: Target) -> Target:
+    def whiten(self, target: Target) -> Target:
         """Return a `Target` whose density is that of ``target`` as a function of whitened points.
 
         `points` converts whitened points to points of the target. The whitened density is close to a standard normal

@@ -14,8 +14,8 @@ from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed
 from herdner.studies.fwss.common import Adam, Optimiser, check_points
 from herdner.studies.fwss.growing import (
-    Ascent,
     FwssOptions,
+    ParticleAscent,
     ParticleRun,
     StepRuleName,
     add_particles,
@@ -131,14 +131,14 @@ def block_fwss(
     with ThreadPoolExecutor(check_integer(workers, "workers")) as pool:
 
         def oracle(run: ParticleRun, x: Floats, seed: int) -> Floats:
-            ascents = [Ascent(run, seed, block) for block in parts]
+            ascents = [ParticleAscent(run, seed, block) for block in parts]
             for done in range(0, run.plan.n_steps, moves_per_join):
                 x = moved_together(x, ascents, min(moves_per_join, run.plan.n_steps - done))
             run.batches.n_gradients += sum(ascent.batches.n_gradients for ascent in ascents)
             return x
 
-        def moved_together(x: Floats, ascents: list[Ascent], n_steps: int) -> Floats:
-            def move(block: NDArray[np.intp], ascent: Ascent) -> Floats:
+        def moved_together(x: Floats, ascents: list[ParticleAscent], n_steps: int) -> Floats:
+            def move(block: NDArray[np.intp], ascent: ParticleAscent) -> Floats:
                 return ascent.move(x, block_field(run, x, block), n_steps)
 
             moved = x.copy()

@@ -85,7 +85,7 @@ def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) ->
 def _pairs(where: Input, encoding: str) -> Iterator[_Pair]:
     for source in sources(where, ("*.ann", "*.tar", "*.tgz")):
         if source.path is None or source.path.suffix not in (".ann", ".txt"):
-            yield from _archived(source, encoding)
+            yield from _read_archive(source, encoding)
             continue
         text, annotation = source.path.with_suffix(".txt"), source.path.with_suffix(".ann")
         if not text.exists():
@@ -112,7 +112,7 @@ class _Member(tarfile.TarInfo):
         return cast("Any", super())._proc_member(archive)
 
 
-class _Bounded:
+class _LimitedStream:
     """Stream of an unpacked archive that raises `FormatError` after `MAX_BYTES` bytes."""
 
     def __init__(self, source: Source, stream: IO[bytes]) -> None:
@@ -129,12 +129,12 @@ class _Bounded:
         return data
 
 
-def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
+def _read_archive(source: Source, encoding: str) -> Iterator[_Pair]:
     files: dict[str, str] = {}
     problem = f"{source.name}: not a tar archive; expected a folder of .txt and .ann files, or an export of brat"
     total = 0
     with open_bytes(source) as stream:
-        bounded: Any = _Bounded(source, stream)
+        bounded: Any = _LimitedStream(source, stream)
         try:
             with tarfile.open(fileobj=bounded, mode="r|", tarinfo=_Member) as archive:
                 for member in archive:

@@ -334,20 +334,18 @@ def _entities(items: list[Any], text: str) -> tuple[list[Entity], list[str]]:
             entities.append(right)
         elif right.end > left.end:
             raise ValueError(
-                f"{_quoted(right, text)} overlaps {_quoted(left, text)}; expected disjoint or nested entities"
+                f"{_quote(right, text)} overlaps {_quote(left, text)}; expected disjoint or nested entities"
             )
         elif (left.start, left.end) != (right.start, right.end):
             warnings.append("an entity inside another is left out")
         elif left.label == right.label:
             warnings.append("a duplicate entity is read once")
         else:
-            raise ValueError(
-                f"{_quoted(right, text)} has the labels {left.label} and {right.label}; expected one label"
-            )
+            raise ValueError(f"{_quote(right, text)} has the labels {left.label} and {right.label}; expected one label")
     return [replace(entity, text=text[entity.start : entity.end]) for entity in entities], warnings
 
 
-def _quoted(entity: Entity, text: str) -> str:
+def _quote(entity: Entity, text: str) -> str:
     return repr(text[entity.start : min(entity.end, entity.start + 60)])
 
 
@@ -371,6 +369,6 @@ def _entity(i: int, item: Any, text: str) -> Entity:
     own = values.get("text")
     if "text" in values and not (isinstance(own, str) and len(own) == end - start and text.startswith(own, start)):
         raise ValueError(
-            f"entity {i} has the text {own!r:.60}, but the text at {start}..{end} is {_quoted(entity, text)}"
+            f"entity {i} has the text {own!r:.60}, but the text at {start}..{end} is {_quote(entity, text)}"
         )
     return entity

@@ -243,7 +243,7 @@ def entity_records(document: Document) -> list[dict[str, Any]]:
 
 
 def write_text(
-    documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None, headed: bool = False
+    documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None, has_headings: bool = False
 ) -> None:
     """Write the texts of documents; entities are in colour on a terminal, and otherwise as ``[Ada Lovelace PER]``.
 
@@ -254,7 +254,7 @@ def write_text(
         documents: The documents.
         stream: A text stream.
         color: Write in colour; None: only if the stream is a terminal.
-        headed: Write the id of each document above it.
+        has_headings: Write the id of each document above it.
     """
     use_color = stream.isatty() if color is None else color
     show = _terminal(stream) if use_color else _plain(stream)
@@ -263,7 +263,7 @@ def write_text(
         is_continued = bool(document.fields.get("offset"))
         if separator is not None and not is_continued:
             show([(separator + "\n", None)])
-        if headed and not is_continued:
+        if has_headings and not is_continued:
             id = CONTROLS.sub("\ufffd", " ".join((document.id or "document").splitlines()))
             show([(f"== {id} ==\n", None)])
         show(_segments(document))

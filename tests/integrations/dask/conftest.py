@@ -62,7 +62,7 @@ def alone(call: Call) -> Callable[..., bytes]:
 
 
 def joined(output: Path) -> bytes:
-    """The parts of a folder, one behind the other."""
+    """The concatenated parts of a folder."""
     return b"".join(path.read_bytes() for path in sorted(output.glob("part-*.jsonl")))
 
 

@@ -235,7 +235,7 @@ def test_tables_are_learned_from_examples() -> None:
     component = nlp.add_pipe("herdner_consistency")
     component.initialize(lambda: examples(nlp, 40, 1), nlp=nlp)
     table = component.layer.model_.link_tables[0].table
-    person, org = component.layer.labels.index("B-PERSON"), component.layer.labels.index("B-ORG")
+    person, org = component.layer.tags.index("B-PERSON"), component.layer.tags.index("B-ORG")
     assert table[person, org] > table[person, person]
     again = nlp.from_bytes(nlp.to_bytes()).get_pipe("herdner_consistency")
     np.testing.assert_array_equal(again.layer.model_.link_tables[0].table, table)

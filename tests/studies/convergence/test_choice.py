@@ -30,7 +30,7 @@ def test_the_error_bound_grows_with_the_run() -> None:
 
 def test_wrong_use_is_told() -> None:
     graph = boltzmann([[0, 1], [1, 0]], [0, 0])
-    with pytest.raises(ValueError, match="`tried` must be increasing error bounds"):
+    with pytest.raises(ValueError, match="`candidates` must be increasing error bounds"):
         choose_error_bound(graph, 100, [3.0, 1.0])
     with pytest.raises(ValueError, match="n_sweeps"):
         choose_error_bound(graph, 4)

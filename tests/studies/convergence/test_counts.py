@@ -249,7 +249,7 @@ def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
     assert rao_blackwell_bound(np.repeat(linear[:, None], 2, 1), visits, seen) == pytest.approx(by_hand)
 
 
-# ---- wrong use ----
+# ---- usage errors ----
 
 
 @pytest.mark.parametrize(

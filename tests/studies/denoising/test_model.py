@@ -187,7 +187,7 @@ def test_levels_are_found():
     assert first.sigma == pytest.approx(0.15, rel=0.1)
 
 
-# ---- wrong use ----
+# ---- usage errors ----
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_laplace_of_a_normal_distribution_is_that_distribution():
 
 def test_a_whitened_normal_distribution_is_a_standard_one():
     given, *_ = normal(3)
-    whitened = fit_laplace(given, np.zeros(3)).whitened(given)
+    whitened = fit_laplace(given, np.zeros(3)).whiten(given)
     z = np.random.default_rng(1).normal(size=(5, 3))
     assert whitened.density.grad(z) == pytest.approx(-z, abs=1e-3)
     assert whitened.density.grad(z) == pytest.approx(finite_differences(whitened.density.log_density, z), abs=1e-4)
@@ -47,7 +47,7 @@ def test_a_whitened_normal_distribution_is_a_standard_one():
 def test_whitened_points_have_the_density_of_what_they_stand_for():
     given = gaussian_mixture([0.3, 0.7], [[0.0, 0.0], [1.0, 0.5]], [1.0, 0.5])
     found, z = fit_laplace(given, np.ones(2)), np.random.default_rng(1).normal(size=(5, 2))
-    assert found.whitened(given).density.log_density(z) == pytest.approx(given.density.log_density(found.points(z)))
+    assert found.whiten(given).density.log_density(z) == pytest.approx(given.density.log_density(found.points(z)))
 
 
 def test_a_density_that_is_flat_in_a_direction_is_refused():

@@ -27,8 +27,8 @@ def jsonl(*entities: tuple[int, int, str]) -> str:
     return json.dumps({"text": "Ada Lee met Bob", "entities": found}) + "\n"
 
 
-# Format, file, place and words of the first doubt, how many there are, and what is read: labels with their texts.
-DOUBTS = [
+# Format, file, place and words of the first warning, how many there are, and what is read: labels with their texts.
+WARNINGS = [
     ("ieer", ieer(f"a\n{PER}{PER}Ada<e_enamex> Lee<e_enamex>"), 4, "a span marked inside another", 1, ["PER Ada Lee"]),
     ("ieer", ieer(f"{PER} <e_enamex>{PER}Ada<e_enamex>"), 3, "a span without text", 1, ["PER Ada"]),
     ("ieer", ieer("<b_enamex>Ada<e_enamex>"), 3, "a span without a type is read as ENAMEX", 1, ["ENAMEX Ada"]),
@@ -47,7 +47,7 @@ DOUBTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("format", "data", "line", "what", "count", "found"), DOUBTS)
+@pytest.mark.parametrize(("format", "data", "line", "what", "count", "found"), WARNINGS)
 def test_dubious_input_is_logged_once_and_refused_if_strict(format, data, line, what, count, found, caplog):
     documents = list(read_documents(io.BytesIO(data.encode()), format))
     assert [f"{e.label} {e.text}" for document in documents for e in document.entities] == found
