@@ -2,7 +2,7 @@
  *
  * Each state's sum is computed in the same order for any LANES, so all sets give the same bits. */
 #define AHEAD 32               /* columns and entries that are prefetched */
-#define MOST_VECS (20 / LANES) /* vectors of a sum that are kept in registers */
+#define MOST_VECS 4            /* vectors of a sum that are kept in registers */
 
 /* Store the sum of the columns of row r in `sum`, for `n_vecs` * LANES states. */
 static ALWAYS_INLINE TARGET void NAME(sum_columns)(const int n_vecs, const int stride, const chain_features *f,
@@ -16,17 +16,17 @@ static ALWAYS_INLINE TARGET void NAME(sum_columns)(const int n_vecs, const int s
     for (int v = 0; v < n_vecs; v++) STORE(sum + v * LANES, acc[v]);
 }
 
-static ALWAYS_INLINE TARGET void NAME(score_rows_of)(const int block, const int stride, const chain_features *f,
-                                                     int64_t first, int64_t n, const double *table,
-                                                     const double *weights, double *out, int width) {
+static TARGET void NAME(score_rows)(const chain_features *f, int64_t first, int64_t n, const double *table,
+                                    const double *weights, double *out, int width) {
     ALIGNED double sum[CHAIN_MOST_STATES];
+    const int stride = f->stride;
     const int64_t n_columns = f->column_starts[f->n_rows], n_entries = f->entry_starts[f->n_rows];
     for (int64_t r = first; r < first + n; r++, out += width) {
         int j = 0;
         for (int64_t i = f->column_starts[r] + AHEAD; i < f->column_starts[r + 1] + AHEAD && i < n_columns; i++)
             CHAIN_PREFETCH(table + (int64_t)f->columns[i] * stride);
-        for (; j + block * LANES <= stride; j += block * LANES)
-            NAME(sum_columns)(block, stride, f, r, table + j, sum + j);
+        for (; j + MOST_VECS * LANES <= stride; j += MOST_VECS * LANES)
+            NAME(sum_columns)(MOST_VECS, stride, f, r, table + j, sum + j);
         for (; j < stride; j += LANES) NAME(sum_columns)(1, stride, f, r, table + j, sum + j);
         for (int64_t i = f->entry_starts[r]; i < f->entry_starts[r + 1]; i++) {
             if (i + AHEAD < n_entries) CHAIN_PREFETCH(weights + f->entries[i + AHEAD]);
@@ -41,10 +41,10 @@ static ALWAYS_INLINE TARGET void NAME(score_rows_of)(const int block, const int 
     }
 }
 
-static ALWAYS_INLINE TARGET void NAME(spread_rows_of)(const int stride, const chain_features *f, int64_t first,
-                                                      int64_t n, const double *excess, int width, double share,
-                                                      double *table, double *weights) {
+static TARGET void NAME(spread_rows)(const chain_features *f, int64_t first, int64_t n, const double *excess, int width,
+                                     double share, double *table, double *weights) {
     ALIGNED double row[CHAIN_MOST_STATES] = {0.0};
+    const int stride = f->stride;
     const int64_t n_columns = f->column_starts[f->n_rows], n_entries = f->entry_starts[f->n_rows];
     for (int64_t r = first; r < first + n; r++, excess += width) {
         for (int k = 0; k < width; k++) row[k] = share * excess[k];
@@ -61,30 +61,5 @@ static ALWAYS_INLINE TARGET void NAME(spread_rows_of)(const int stride, const ch
     }
 }
 
-/* Call f with the number of vectors of a block and the number of states; constants if the number of states is usual. */
-#define EACH_STRIDE(f, ...)                                                                                            \
-    switch (c->stride) {                                                                                               \
-    case 4: f(4 / LANES, 4, c, __VA_ARGS__); return;                                                                   \
-    case 8: f(8 / LANES, 8, c, __VA_ARGS__); return;                                                                   \
-    case 12: f(12 / LANES, 12, c, __VA_ARGS__); return;                                                                \
-    case 16: f(16 / LANES, 16, c, __VA_ARGS__); return;                                                                \
-    case 20: f(20 / LANES, 20, c, __VA_ARGS__); return;                                                                \
-    case 36: f(12 / LANES, 36, c, __VA_ARGS__); return;                                                                \
-    default: f(4, c->stride, c, __VA_ARGS__);                                                                          \
-    }
-
-static TARGET void NAME(score_rows)(const chain_features *c, int64_t first, int64_t n, const double *table,
-                                    const double *weights, double *out, int width) {
-    EACH_STRIDE(NAME(score_rows_of), first, n, table, weights, out, width)
-}
-
-static TARGET void NAME(spread_rows)(const chain_features *c, int64_t first, int64_t n, const double *excess, int width,
-                                     double share, double *table, double *weights) {
-#define SPREAD(block, ...) NAME(spread_rows_of)(__VA_ARGS__)
-    EACH_STRIDE(SPREAD, first, n, excess, width, share, table, weights)
-#undef SPREAD
-}
-
-#undef EACH_STRIDE
 #undef AHEAD
 #undef MOST_VECS

@@ -149,9 +149,7 @@ static inline int extend_filter(blocks *b, const model *m, int64_t i, const stat
     if (i == b->begin) b->log_domain = b->range * b->beta > FILTER_RANGE;
     if (b->log_domain) return filter_log(b, m, i, x);
     switch (b->stride) {
-        case 2: done = filter_exp(b, m, i, x, 2); break;
         case 4: done = filter_exp(b, m, i, x, 4); break;
-        case 8: done = filter_exp(b, m, i, x, 8); break;
         case 12: done = filter_exp(b, m, i, x, 12); break;
         default: done = filter_exp(b, m, i, x, (int)b->stride);
     }
