@@ -154,7 +154,6 @@ def sample_tables(
     n_particles: int,
     *,
     l2: float = 2.0,
-    objective: Objective | None = None,
     n_steps: int = 20,
     seed: Seed = None,
 ) -> TableParticles:
@@ -170,7 +169,6 @@ def sample_tables(
         examples: Documents with gold tags.
         n_particles: Number of particles.
         l2: Precision of the prior, as in `table_posterior`.
-        objective: Minus the log-likelihood; None is `PseudoLikelihood()`.
         n_steps: Number of moves of each particle.
         seed: Seed of the draws.
 
@@ -182,7 +180,7 @@ def sample_tables(
     """
     from herdner.studies.fwss import Adam, fit_laplace, local_fwss
 
-    posterior = table_posterior(model, examples, l2, objective)
+    posterior = table_posterior(model, examples, l2)
     normal = fit_laplace(posterior, table_parameters(model).start)
     mode = Points(np.zeros((1, posterior.dim)), np.ones(1))
     optimiser = Adam(0.2, final=0.01)

@@ -68,12 +68,11 @@ class Influence:
             )
 
     @classmethod
-    def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "user-supplied") -> Influence:
+    def of_matrix(cls, matrix: ArrayLike | csr_array) -> Influence:
         """Build the influence bound from a dense or sparse matrix.
 
         Args:
             matrix: [V, V], dense or sparse. Entry [i, j] bounds the influence of variable j on variable i.
-            theorem: Source of the bound.
 
         Returns:
             The bound for V variables.
@@ -96,7 +95,7 @@ class Influence:
                 f" {sparse.data[(rows == columns) & (sparse.data != 0)][0]}"
             )
         off = rows != columns
-        return cls._of_entries(sparse.shape[0], rows[off], columns[off], sparse.data[off], theorem)
+        return cls._of_entries(sparse.shape[0], rows[off], columns[off], sparse.data[off], "user-supplied")
 
     @classmethod
     def _of_entries(cls, n: int, rows: Int64s, columns: Int64s, values: Floats, theorem: str) -> Influence:

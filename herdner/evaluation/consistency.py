@@ -12,6 +12,9 @@ from herdner.evaluation.tabular import Tabular, percent
 from herdner.text.document import Document
 from herdner.text.tags import Span
 
+_MOST_INCONSISTENT = 20  # inconsistent names that are listed
+
+
 NameTokens = tuple[str, ...]
 """Tokens of a name. Names that differ only in letter case are different names."""
 
@@ -412,15 +415,12 @@ class Consistency(Tabular):
         }
 
 
-def measure_consistency(
-    gold: Sequence[Document], predicted: Mapping[str, Sequence[Document]], n_names: int = 20
-) -> Consistency:
+def measure_consistency(gold: Sequence[Document], predicted: Mapping[str, Sequence[Document]]) -> Consistency:
     """Measure how consistently and correctly predictions tag repeated names and short forms.
 
     Args:
         gold: Gold documents.
         predicted: Predicted documents by the name of the prediction, with the gold tokens and in the same order.
-        n_names: Largest number of inconsistent names of the first prediction to list.
 
     Returns:
         Counts and inconsistent names.
@@ -428,6 +428,6 @@ def measure_consistency(
     counts = {"gold": count_repeated_names(gold)}
     counts |= {name: count_repeated_names(documents, gold) for name, documents in predicted.items()}
     first = next(iter(predicted))
-    names = InconsistentNames(first, tuple(find_inconsistent_names(gold, predicted[first], n_names)))
+    names = InconsistentNames(first, tuple(find_inconsistent_names(gold, predicted[first], _MOST_INCONSISTENT)))
     short_forms = {name: count_short_forms(gold, documents) for name, documents in predicted.items()}
     return Consistency(counts, short_forms, names)

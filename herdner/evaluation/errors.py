@@ -14,6 +14,9 @@ from herdner.evaluation.scores import pair_documents
 from herdner.text.document import Document
 from herdner.text.tags import Span
 
+_CONTEXT = 45  # characters before and after the entities of an example
+
+
 MatchKind = Literal["correct", "label", "boundaries", "label and boundaries", "missed", "spurious"]
 """Kind of a match: "correct", or the kind of the error."""
 MATCH_KINDS: tuple[MatchKind, ...] = get_args(MatchKind)
@@ -250,9 +253,8 @@ class FrequentError:
 
 
 def find_frequent_errors(
-    matches: Iterable[DocumentMatch], documents: Sequence[Document], *, n: int | None = 20, n_examples: int = 3,
-    n_context: int = 45,
-) -> list[FrequentError]:  # fmt: skip
+    matches: Iterable[DocumentMatch], documents: Sequence[Document], *, n: int | None = 20, n_examples: int = 3
+) -> list[FrequentError]:
     """Find the most frequent errors of a prediction.
 
     Args:
@@ -260,7 +262,6 @@ def find_frequent_errors(
         documents: Gold documents.
         n: Largest number of errors to return; None returns all.
         n_examples: Largest number of examples for each error. They come from different documents if possible.
-        n_context: Number of characters before and after the entities of an example.
 
     Returns:
         Errors by decreasing count; errors with equal counts are in the order of the text.
@@ -270,7 +271,7 @@ def find_frequent_errors(
         if error.match.kind != "correct":
             groups[_error_key(documents[error.document], error.match)].append(error)
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:n]
-    return [_frequent_error(key, errors, documents, n_examples, n_context) for key, errors in largest]
+    return [_frequent_error(key, errors, documents, n_examples) for key, errors in largest]
 
 
 def _error_key(document: Document, match: SpanMatch) -> tuple[str | None, ...]:
@@ -294,21 +295,20 @@ def span_text(document: Document, span: Span) -> str:
 
 
 def _frequent_error(
-    key: tuple[Any, ...], errors: Sequence[DocumentMatch], documents: Sequence[Document], n_examples: int,
-    n_context: int,
-) -> FrequentError:  # fmt: skip
+    key: tuple[Any, ...], errors: Sequence[DocumentMatch], documents: Sequence[Document], n_examples: int
+) -> FrequentError:
     first = {error.document: error for error in reversed(errors)}
     occurrences = [first[i] for i in sorted(first)]
     occurrences += [error for error in errors if first[error.document] is not error]
-    examples = tuple(_example(documents[e.document], e.match, n_context) for e in occurrences[:n_examples])
+    examples = tuple(_example(documents[e.document], e.match) for e in occurrences[:n_examples])
     return FrequentError(*key, count=len(errors), n_documents=len(first), examples=examples)
 
 
-def _example(document: Document, match: SpanMatch, n_context: int) -> ErrorExample:
+def _example(document: Document, match: SpanMatch) -> ErrorExample:
     ranges = [None if span is None else _characters(document, span) for span in match]
     present = [each for each in ranges if each is not None]
-    begin = max(0, min(start for start, _ in present) - n_context)
-    end = min(len(document.text), max(end for _, end in present) + n_context)
+    begin = max(0, min(start for start, _ in present) - _CONTEXT)
+    end = min(len(document.text), max(end for _, end in present) + _CONTEXT)
     gold, predicted = (None if each is None else (each[0] - begin, each[1] - begin) for each in ranges)
     return ErrorExample(document.id, document.text[begin:end], gold, predicted)
 

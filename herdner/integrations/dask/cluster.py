@@ -84,18 +84,17 @@ class _IgnoreInterrupts(WorkerPlugin):
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
+def check_workers(client: Client) -> None:
     """Wait until the cluster has a worker, and check that all workers have this version of herdner.
 
     Args:
         client: Client of the cluster.
-        timeout: Time limit, in seconds.
 
     Raises:
         ClusterError: No worker appears in time, or a worker cannot import herdner or has another version of herdner.
     """
     try:
-        client.wait_for_workers(1, timeout=timeout)
+        client.wait_for_workers(1, timeout=TIMEOUT)
     except TimeoutError:
         raise ClusterError("the cluster has no workers; start workers by: dask worker ADDRESS --nthreads 1") from None
     remedy = f"install herdner {herdner.__version__} with its extra dask on all workers"

@@ -142,12 +142,11 @@ class Names:
         """
         return math.inf if self.hard else self.strength if entry.strength is None else entry.strength
 
-    def check_labels(self, labels: Iterable[str], owner: str = "the model") -> None:
+    def check_labels(self, labels: Iterable[str]) -> None:
         """Raise `ValueError` unless ``labels``, the labels of a model, include the labels of all names.
 
         Args:
             labels: Labels of the model.
-            owner: Name of the model in the error message.
 
         Raises:
             ValueError: A name has a label that the model lacks.
@@ -155,7 +154,7 @@ class Names:
         valid = sorted(set(labels) - {""})
         for entry in self.entries:
             if entry.label not in valid:
-                raise ValueError(f"{entry.place}: {owner} has no label {entry.label!r}; it has {', '.join(valid)}")
+                raise ValueError(f"{entry.place}: the model has no label {entry.label!r}; it has {', '.join(valid)}")
 
 
 NamesLike = Names | str | os.PathLike[str] | Iterable[tuple[str, str] | tuple[str, str, float] | Mapping[str, Any]]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.base.checks import check_integer, check_real
+from herdner.base.checks import check_real
 from herdner.base.seeds import Seed
 from herdner.studies.fwss.common import Adam, GradientBatches, Optimiser, check_points, find_mode
 from herdner.studies.fwss.growing import FwssOptions, ParticleRun, add_particles, move_along_field
@@ -63,9 +63,7 @@ class LaplaceApproximation:
         return density_target(log_density, grad, dim=target.dim)
 
 
-def fit_laplace(
-    target: Target, start: ArrayLike, *, step: float = 1e-4, mode_steps: int = 2000
-) -> LaplaceApproximation:
+def fit_laplace(target: Target, start: ArrayLike, *, step: float = 1e-4) -> LaplaceApproximation:
     """Fit a Laplace approximation to a target's density.
 
     The mode is found by L-BFGS, and the curvature by finite differences of the gradient in d directions.
@@ -74,7 +72,6 @@ def fit_laplace(
         target: The target.
         start: Initial point, float64[d].
         step: Distance of the points in a finite difference.
-        mode_steps: Largest number of iterations of L-BFGS.
 
     Returns:
         The approximation: a normal distribution around the mode.
@@ -86,7 +83,7 @@ def fit_laplace(
         raise ValueError(f"`step` must be above 0, got {step}")
     x = check_points(np.atleast_2d(start), target, "start")
     batches = GradientBatches(target.density, None, np.random.default_rng(0))  # no mini-batches, so the seed is unused
-    mode = find_mode(target, x[:1], batches, check_integer(mode_steps, "mode_steps"))
+    mode = find_mode(target, x[:1], batches, _MODE_STEPS)
     change = target.density.grad(mode) - target.density.grad(mode + step * np.eye(target.dim))
     curvatures, directions = np.linalg.eigh((change + change.T) / (2 * step))
     if not curvatures.min() > 1e-8 * curvatures.max():
@@ -97,6 +94,7 @@ def fit_laplace(
 
 
 _MEDIAN_POINTS = 64
+_MODE_STEPS = 2000  # largest number of iterations of L-BFGS
 
 
 def local_fwss(

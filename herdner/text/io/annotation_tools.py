@@ -114,20 +114,19 @@ def catch_failure(position: str) -> Generator[list[Failure]]:
         failures.append(Failure(FormatError(f"{position}: {NESTED_TOO_DEEPLY}")))
 
 
-def text_of(values: dict[str, Any], key: str = "text") -> str:
+def text_of(values: dict[str, Any]) -> str:
     """Return the text in a JSON record.
 
     Args:
         values: The record.
-        key: Key of the text.
 
     Raises:
-        ValueError: The record has no string under this key.
+        ValueError: The record has no string under the key "text".
     """
-    text = values.get(key)
+    text = values.get("text")
     if not isinstance(text, str):
         problem = "no text" if text is None else f"text is {json.dumps(text)[:40]}"
-        raise ValueError(f"{problem}; expected an object with a string under the key {key!r}")
+        raise ValueError(f"{problem}; expected an object with a string under the key 'text'")
     return text
 
 
