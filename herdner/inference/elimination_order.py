@@ -129,7 +129,9 @@ def reduce_tables(compiled: TableGraph, until: float = math.inf) -> ReducedGraph
     return reduced
 
 
-def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors], until: float = math.inf) -> ReducedGraph:
+def reduce_graph(
+    sizes: Int32s, groups: Sequence[TableFactors], until: float = math.inf, *, absorb: bool = True
+) -> ReducedGraph:
     """Remove impossible states and variables with a single possible state, and merge factors into larger factors.
 
     A state of a variable is impossible if some factor is -inf at this state for all possible states of its other
@@ -139,6 +141,7 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors], until: float = m
         sizes: int32[V], number of states of each variable.
         groups: Groups of factors.
         until: Reading of `time.perf_counter` at which the reduction ends with an error.
+        absorb: Merge factors also into factors of more variables, not only into factors of the same variables.
 
     Returns:
         The reduced graph. Its joint states are the joint states of the original graph that consist of possible states.
@@ -174,7 +177,7 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors], until: float = m
             constant += float(table)
         else:
             merged[key] = merged[key] + table if key in merged else table
-    absorbing_scope = _absorb(merged, len(variables), until)
+    absorbing_scope = _absorb(merged, len(variables), until) if absorb else {}
     _check_clock(until)
     hosts = _hosts(remaining_scopes, {scope: factor for factor, scope in enumerate(merged)}, absorbing_scope)
     return ReducedGraph(states, variables, list(merged), list(merged.values()), constant, hosts)

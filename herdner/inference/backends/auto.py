@@ -20,7 +20,7 @@ from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGrap
 from herdner.inference.backends import annealed_importance, tempered
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
-from herdner.inference.backends.exact import EliminationPlan, EliminationRun, Exact, slow_reduction
+from herdner.inference.backends.exact import EliminationPlan, EliminationRun, Exact, needs_only_sums, slow_reduction
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination_order import OutOfTime, ReducedGraph, reduce_tables
@@ -136,7 +136,7 @@ class Auto:
         try:
             limit = min(self.max_log2_cells, math.log2(max(_EXACT_SHARE * self.seconds / CELL_SECONDS, 1.0)))
             seconds = _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0
-            run = EliminationRun.prepare(compiled, seconds, limit)
+            run = EliminationRun.prepare(compiled, seconds, limit, prune=needs_only_sums(wanted))
             plan = run.plan()
             tables = str(plan)
             remaining = began + _EXACT_SHARE * self.seconds - perf_counter()

@@ -22,6 +22,7 @@ from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_seconds
+from herdner.inference.barren import PrunedGraph
 from herdner.inference.elimination import (
     DISTRIBUTION_COST,
     BucketTree,
@@ -36,6 +37,7 @@ from herdner.inference.elimination_order import (
     OutOfTime,
     ReducedGraph,
     find_elimination_order,
+    reduce_graph,
     reduce_tables,
 )
 from herdner.inference.record import Record
@@ -73,7 +75,8 @@ class Exact:
 
     Factors may have any arity. The cost is exponential in the treewidth of the graph; `plan` predicts it. Impossible
     states (-inf entries) are removed first. If several states have the largest log-potential, the result is one of
-    them.
+    them. If only log Z and samples are requested, barren variables are removed too; elimination alone would join the
+    other variables of their factors, which can increase the width.
 
     Attributes:
         max_log2_cells: Largest accepted cost, as log2 of the number of table cells; 2^30 cells take about half a
@@ -144,7 +147,9 @@ class Exact:
         limit = math.inf if self.seconds is None else self.seconds
         try:
             compiled = compile_tables(graph)
-            run = EliminationRun.prepare(compiled, limit / 2, self.max_log2_cells, perf_counter() + limit)
+            prune = needs_only_sums(record) and self.n_best == 1
+            until = perf_counter() + limit
+            run = EliminationRun.prepare(compiled, limit / 2, self.max_log2_cells, until, prune=prune)
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("exact", limit)) from None
         self._check(run.plan())
@@ -216,6 +221,15 @@ class Exact:
         logger.info("exact inference: %s", plan)
 
 
+def needs_only_sums(record: Record | None) -> bool:
+    """Return True if a record requests neither the best state nor marginals, so that barren variables can be removed.
+
+    Args:
+        record: Requested results; None requests all.
+    """
+    return record is not None and not (record.best or record.marginals or record.table_counts)
+
+
 def slow_reduction(backend: str, seconds: float) -> str:
     """Return the error message for a graph whose reduction exceeds a time limit.
 
@@ -237,11 +251,13 @@ class EliminationRun:
         compiled: The graph.
         reduced: The graph without impossible states.
         order: The elimination order of the reduced graph.
+        pruned: The removal of barren variables, if the reduced graph is without them.
     """
 
     compiled: TableGraph
     reduced: ReducedGraph
     order: EliminationOrder
+    pruned: PrunedGraph | None = None
 
     @classmethod
     def prepare(
@@ -250,6 +266,8 @@ class EliminationRun:
         seconds: float = math.inf,
         limit: float = LARGEST_LOG2_CELLS,
         until: float = math.inf,
+        *,
+        prune: bool = False,
     ) -> EliminationRun:
         """Prepare a run of exact inference: reduce the compiled graph, and find an elimination order.
 
@@ -259,6 +277,7 @@ class EliminationRun:
             limit: log2 of the largest number of table cells that the caller accepts; a search that cannot reach it ends
                 early.
             until: Reading of ``time.perf_counter`` at which the reduction ends with an error.
+            prune: Remove barren variables, for runs that need only log Z and samples.
 
         Returns:
             The run, which has an elimination order but no result yet.
@@ -268,9 +287,12 @@ class EliminationRun:
             MemoryError: The graph has too many variables for the search for an elimination order.
             OutOfTime: The reduction exceeds the time limit.
         """
-        reduced = reduce_tables(compiled, until)
+        pruned = None
+        if prune:
+            pruned = PrunedGraph.of(reduce_graph(compiled.sizes, compiled.factors, until, absorb=False))
+        reduced = reduce_tables(compiled, until) if pruned is None else pruned.graph
         order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes, seconds=seconds, limit=limit)
-        return cls(compiled, reduced, order)
+        return cls(compiled, reduced, order, pruned)
 
     def plan(self) -> EliminationPlan:
         """Return the predicted cost of the run."""
@@ -285,7 +307,7 @@ class EliminationRun:
             messages: Messages that are maxima. If they are sums, the result is a probable state, not always the best.
             n_best: Number of states.
         """
-        states = self.reduced.original_states(best_states(messages, n_best))
+        states = self._original_states(best_states(messages, n_best))
         return states, [float(self.compiled.graph.log_potential(state)) for state in states]
 
     def samples(self, messages: Messages, n_samples: int, seed: Seed) -> Int32s:
@@ -299,7 +321,14 @@ class EliminationRun:
         Returns:
             int32[1, n_samples, V], joint states.
         """
-        return self.reduced.original_states(draw_states(messages, n_samples, generator(seed)))[None]
+        rng = generator(seed)
+        return self._original_states(draw_states(messages, n_samples, rng), rng)[None]
+
+    def _original_states(self, states: Int32s, rng: np.random.Generator | None = None) -> Int32s:
+        """Convert joint states of the reduced graph to those of the original graph; ``rng`` draws barren variables."""
+        if self.pruned is None:
+            return self.reduced.original_states(states)
+        return self.pruned.whole.original_states(self.pruned.complete(states, rng))
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
         """Return the marginals [V, K] of all variables and, if ``with_counts``, the expected counts of table cells.
