@@ -989,9 +989,10 @@ cdef class BeliefBucket:
 
     cdef int64_t length(self, Py_ssize_t i) noexcept:
         """Return the number of cells of input ``i``."""
-        cdef BucketTree tree = self.beliefs.messages.tree
-        cdef int64_t source = tree.nodes[self.beliefs.n_left - 1].sources[i]
-        return tree.tables[source].length if source >= 0 else self.beliefs.messages.tables[-1 - source].length
+        cdef int64_t source = self.beliefs.messages.tree.nodes[self.beliefs.n_left - 1].sources[i]
+        if source >= 0:
+            return self.beliefs.messages.tree.tables[source].length
+        return self.beliefs.messages.tables[-1 - source].length
 
     def __dealloc__(self):
         if self.is_open:
