@@ -61,3 +61,6 @@ import lazy_loader  # noqa: E402  # after the paths are settled
 # The public names are listed in __init__.pyi. Each is imported on first use, so unused names cost no time.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
+if importlib.util.find_spec("sklearn") is None:  # then help(herdner) and `from herdner import *` work without CRF
+    __all__.remove("CRF")
+    __dir__ = __all__.copy

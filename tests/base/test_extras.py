@@ -1,10 +1,11 @@
 """Optional libraries: the advice names an extra of pyproject.toml that installs them."""
 
 import re
+import subprocess
 import sys
 
 import pytest
-from data import REPOSITORY
+from data import ELSEWHERE, REPOSITORY
 from packaging.requirements import Requirement
 
 from herdner.base.extras import EXTRAS, MissingExtra, check_extra, import_extra
@@ -38,3 +39,10 @@ def test_a_missing_library_is_an_error_that_names_its_extra(monkeypatch):
     for function in (check_extra, import_extra):
         with pytest.raises(MissingExtra, match=re.escape("figures need it: pip install '.[evaluate]'")):
             function("matplotlib.pyplot", "figures need it")
+
+
+def test_without_scikit_learn_the_help_and_a_star_import_work() -> None:
+    program = "import sys; sys.modules['sklearn'] = None; from herdner import *; load; import herdner; help(herdner)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ELSEWHERE)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "Help on package herdner" in run.stdout
