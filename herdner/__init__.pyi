@@ -7,11 +7,11 @@ from .evaluation.scores import evaluate as evaluate
 from .graph import FactorGraph as FactorGraph
 from .graph import TableFactors as TableFactors
 from .graph import TableGraph as TableGraph
-from .graph import boltzmann as boltzmann
+from .graph import boltzmann_machine as boltzmann_machine
 from .graph import chain_graph as chain_graph
 from .graph import compile_tables as compile_tables
 from .graph import complete_graph as complete_graph
-from .graph import from_joint as from_joint
+from .graph import graph_from_joint as graph_from_joint
 from .graph import ising as ising
 from .graph import load_graph as load_graph
 from .graph import potts as potts

@@ -6,6 +6,8 @@ import inspect
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from herdner.base.representation import short_value
+
 E = TypeVar("E", bound="Estimator")
 
 
@@ -55,9 +57,10 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
-        """Return the constructor call as text; it contains only the parameters that differ from their defaults."""
+        """Return the constructor call with the parameters that differ from their defaults, and shorten long values."""
         defaults = {name: each.default for name, each in inspect.signature(type(self)).parameters.items()}
-        changed = [f"{k}={v!r}" for k, v in self.get_params(deep=False).items() if repr(v) != repr(defaults[k])]
+        values = self.get_params(deep=False)
+        changed = [f"{k}={short_value(v)}" for k, v in values.items() if repr(v) != repr(defaults[k])]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:

@@ -24,11 +24,19 @@ def short_repr(self: object) -> str:
     """
     value: Any = self
     pairs = [(each.name, getattr(value, each.name, None)) for each in fields(value) if each.repr]
-    listed = ", ".join(f"{name}={_short(content)}" for name, content in pairs if content is not None)
+    listed = ", ".join(f"{name}={short_value(content)}" for name, content in pairs if content is not None)
     return f"{type(self).__name__}({listed})"
 
 
-def _short(content: Any) -> str:
+def short_value(content: Any) -> str:
+    """Describe a value in at most `MAX_CHARACTERS` characters.
+
+    Args:
+        content: Any object.
+
+    Returns:
+        The ``repr`` of the object if it is short; otherwise the object's type, with the shape or the number of items.
+    """
     if isinstance(content, np.ndarray):
         array = cast("NDArray[Any]", content)
         return f"{array.dtype}{list(array.shape)}"
@@ -38,7 +46,7 @@ def _short(content: Any) -> str:
         parts = cast("tuple[Any, ...]", content)
         if any(isinstance(part, np.ndarray) for part in parts):
             return f"({len(parts)} arrays)"
-        listed = f"({', '.join(map(_short, parts))})"
+        listed = f"({', '.join(map(short_value, parts))})"
         return listed if len(listed) <= MAX_CHARACTERS else f"({len(parts)} values)"
     if callable(content):
         return getattr(content, "__name__", type(content).__name__)

@@ -99,7 +99,7 @@ def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, 
     return _spins(nodes, edges, _couplings(J, counts, sides, wrap), np.broadcast_to(fields, sides), SPINS, sides)
 
 
-def boltzmann(
+def boltzmann_machine(
     weights: ArrayLike, biases: ArrayLike, states: tuple[float, float] = (0, 1), edges: ArrayLike | None = None
 ) -> FactorGraph:
     """Build a Boltzmann machine: log p(x) = sum of w_ij x_i x_j over the edges + sum of b_i x_i - log Z.
@@ -220,7 +220,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
     return FactorGraph(_fill(len(nodes), n_states), factors, shape=u.shape[:-1] if edges is None else None)
 
 
-def from_joint(probabilities: ArrayLike) -> FactorGraph:
+def graph_from_joint(probabilities: ArrayLike) -> FactorGraph:
     """Build a graph with a single factor, the table of a joint distribution.
 
     Args:

@@ -20,7 +20,7 @@ from herdner import (
     Record,
     TableFactors,
     annealed_gibbs,
-    boltzmann,
+    boltzmann_machine,
     circular_dhg,
     compile_tables,
     herded_gibbs,
@@ -228,7 +228,7 @@ def regular_machine(n: int, rng: np.random.Generator) -> FactorGraph:
 def _machine(n: int, pairs: np.ndarray, rng: np.random.Generator, coupling: float | None = None) -> FactorGraph:
     edges = np.unique(np.sort(pairs, axis=1), axis=0).astype(np.int32)
     weights = rng.normal(0.0, 0.5, len(edges)) if coupling is None else np.full(len(edges), coupling)
-    return boltzmann(weights, rng.normal(0.0, 0.5, n), edges=edges)
+    return boltzmann_machine(weights, rng.normal(0.0, 0.5, n), edges=edges)
 
 
 def skip_chain(n: int, rng: np.random.Generator) -> FactorGraph:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from timing import Row, best_times
 
-from herdner import Record, boltzmann, bounded_error_gibbs, circular_dhg, herded_gibbs, plain_gibbs, rdhg
+from herdner import Record, boltzmann_machine, bounded_error_gibbs, circular_dhg, herded_gibbs, plain_gibbs, rdhg
 from herdner.inference.gibbs import neighbour_sum_sharing
 from herdner.studies.convergence import count_visits
 from herdner.studies.denoising import FlipNoise, posterior_graph
@@ -25,9 +25,11 @@ def count_rows(repeats: int, smaller: int) -> list[Row]:
     """Return the time of 2^24 samples of a ring and of a full graph of 8 variables, with counts of joint states."""
     rng = np.random.default_rng(7)
     around = [[i, (i + 1) % 8] for i in range(8)]
-    ring = boltzmann(rng.uniform(0.0, 1.0, 8), rng.uniform(0.0, 1.0, 8), (-1, 1), edges=around)
+    ring = boltzmann_machine(rng.uniform(0.0, 1.0, 8), rng.uniform(0.0, 1.0, 8), (-1, 1), edges=around)
     pairs = np.triu_indices(8, 1)
-    full = boltzmann(rng.uniform(-0.5, 0.5, 28), rng.uniform(-0.5, 0.5, 8), (-1, 1), edges=np.stack(pairs, axis=1))
+    full = boltzmann_machine(
+        rng.uniform(-0.5, 0.5, 28), rng.uniform(-0.5, 0.5, 8), (-1, 1), edges=np.stack(pairs, axis=1)
+    )
     cases = {
         "count: ring, herded": (ring, herded_gibbs()),
         "count: complete graph, circular DHG(16)": (full, circular_dhg()),

@@ -34,7 +34,7 @@ import numpy as np
 
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
-from herdner.graph.builders import boltzmann
+from herdner.graph.builders import boltzmann_machine
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import Graph
 from herdner.inference.backends.gibbs import Gibbs
@@ -81,7 +81,7 @@ def read_boltzmann(path: str | Path) -> FactorGraph:
     if words.at < len(words.found):
         words.fail(f"{words.found[words.at][1][:20]!r} comes after the last of {m} pairs", ahead=True)
     pairs = np.array(edges, np.int32).reshape(-1, 2)
-    return boltzmann(couplings, biases, (-1, 1), edges=pairs)
+    return boltzmann_machine(couplings, biases, (-1, 1), edges=pairs)
 
 
 class _Words:

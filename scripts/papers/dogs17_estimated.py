@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from experiment import Experiment, command
 
-from herdner import FactorGraph, boltzmann, plain_gibbs
+from herdner import FactorGraph, boltzmann_machine, plain_gibbs
 from herdner.dobrushin import InfluenceEstimate, dobrushin_variation, optimise_scan, tightest_influence
 from herdner.inference.record import Record
 from herdner.studies.convergence import joint_distribution
@@ -26,7 +26,7 @@ STATES = Record(best=False, marginals=False, every=5)
 
 def grid(rng: np.random.Generator, strength: float) -> FactorGraph:
     edges = [[i, i + 1] for i in range(N) if (i + 1) % COLUMNS] + [[i, i + COLUMNS] for i in range(N - COLUMNS)]
-    return boltzmann(strength * rng.normal(size=len(edges)), rng.normal(size=N), (-1, 1), edges=edges)
+    return boltzmann_machine(strength * rng.normal(size=len(edges)), rng.normal(size=N), (-1, 1), edges=edges)
 
 
 def bias(whole: np.ndarray, order: np.ndarray, target: int) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 import typer
 from sampler_errors import RECORD, errors
 
-from herdner.graph import FactorGraph, boltzmann, ising
+from herdner.graph import FactorGraph, boltzmann_machine, ising
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs import bin_sharing, blanket_sharing
 
@@ -27,8 +27,8 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
     ring = np.stack([np.arange(8), (np.arange(8) + 1) % 8], axis=1)
     weights = np.triu(rng.uniform(0, 0.1, (8, 8)), 1)
     return {
-        "ring": boltzmann(rng.uniform(0, 1, 8), rng.uniform(0, 1, 8), states=(-1, 1), edges=ring),
-        "full": boltzmann(weights + weights.T, rng.uniform(0, 0.1, 8), states=(-1, 1)),
+        "ring": boltzmann_machine(rng.uniform(0, 1, 8), rng.uniform(0, 1, 8), states=(-1, 1), edges=ring),
+        "full": boltzmann_machine(weights + weights.T, rng.uniform(0, 0.1, 8), states=(-1, 1)),
         "grid": ising(0.3, rng.normal(0, 0.5, (3, 3))),
     }
 

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from experiment import Experiment, command, envelope, summary
 
-from herdner import FactorGraph, Gibbs, from_joint, herded_gibbs, plain_gibbs, qmc_gibbs
+from herdner import FactorGraph, Gibbs, graph_from_joint, herded_gibbs, plain_gibbs, qmc_gibbs
 from herdner.inference.gibbs import LFSR
 from herdner.studies.convergence import count_visits
 
@@ -35,7 +35,7 @@ def methods(degree: int) -> dict[str, tuple[Gibbs, str]]:
 
 def model(epsilon: float) -> FactorGraph:
     """Return the model of HG16, Table 1."""
-    return from_joint([[0.25 - epsilon, epsilon], [epsilon, 0.75 - epsilon]])
+    return graph_from_joint([[0.25 - epsilon, epsilon], [epsilon, 0.75 - epsilon]])
 
 
 def path(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:

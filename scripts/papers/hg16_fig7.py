@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from experiment import Experiment, command, envelope
 
-from herdner import boltzmann, herded_gibbs, plain_gibbs
+from herdner import boltzmann_machine, herded_gibbs, plain_gibbs
 from herdner.inference.gibbs import complete_sharing
 from herdner.studies.convergence import count_visits
 
@@ -20,7 +20,7 @@ EDGES = [[0, 1], [0, 2], [1, 3], [2, 3]]
 @command("hg16_fig7", "HG16 Fig. 6, 7: four variables, two pairs missing")
 def main(experiment: Experiment) -> None:
     rng, longest = experiment.rng(), experiment.size(10**6, 10**8)
-    graph = boltzmann(rng.normal(size=4), rng.normal(size=4), edges=EDGES)
+    graph = boltzmann_machine(rng.normal(size=4), rng.normal(size=4), edges=EDGES)
     lengths = np.unique(np.geomspace(10, longest, 100).astype(int)).tolist()
     plans = {
         "herded Gibbs": herded_gibbs(),

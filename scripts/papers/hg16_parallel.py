@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from experiment import Experiment, command, powers
 
-from herdner import FactorGraph, Gibbs, boltzmann, herded_gibbs, ising, plain_gibbs
+from herdner import FactorGraph, Gibbs, boltzmann_machine, herded_gibbs, ising, plain_gibbs
 from herdner.graph.scan import Scan, checkerboard_scan, jacobi_scan, systematic_scan
 from herdner.inference.record import Record
 from herdner.studies.convergence import joint_distribution
@@ -28,7 +28,7 @@ KEPT = Record(best=False, marginals=False, joint=True)
 
 def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
     edges = [[i, (i + 1) % 9] for i in range(9)]
-    ring = boltzmann(rng.uniform(-1, 1, 9), rng.uniform(-1, 1, 9), (-1, 1), edges=edges)
+    ring = boltzmann_machine(rng.uniform(-1, 1, 9), rng.uniform(-1, 1, 9), (-1, 1), edges=edges)
     return {"grid of 3 x 4": ising(0.4, 0.5 * rng.normal(size=(3, 4))), "ring of 9": ring}
 
 

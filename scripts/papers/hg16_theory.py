@@ -15,7 +15,7 @@ import math
 import numpy as np
 from experiment import Experiment, command, powers
 
-from herdner import FactorGraph, TableFactors, from_joint, herded_gibbs
+from herdner import FactorGraph, TableFactors, graph_from_joint, herded_gibbs
 from herdner.inference.gibbs import complete_sharing
 from herdner.studies.convergence import Convergence, count_visits, joint_distribution
 from herdner.studies.herding import herd_categorical
@@ -89,7 +89,7 @@ def main(experiment: Experiment) -> None:
     for k in range(n):
         table = rng.uniform(0.3, 1.0, (2, 2))
         table[0, 1] *= k % 4 > 0
-        graphs.append(from_joint(table / table.sum()))
+        graphs.append(graph_from_joint(table / table.sum()))
     results = {
         "rationally independent": theorem2((2**0.5 - 1, 3**0.5 - 1), lengths, seeds[:10]),
         "dependent": theorem2((0.5, 0.5), lengths, seeds[:10]),

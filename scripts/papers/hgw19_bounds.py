@@ -14,7 +14,7 @@ from collections import Counter
 import numpy as np
 from experiment import Experiment, command
 
-from herdner import FactorGraph, Gibbs, TableFactors, boltzmann
+from herdner import FactorGraph, Gibbs, TableFactors, boltzmann_machine
 from herdner.inference.backends.gibbs import bounded_error_gibbs, dhg, herded_gibbs, plain_gibbs, rdhg
 from herdner.inference.gibbs import bin_sharing, blanket_sharing, complete_sharing
 from herdner.studies.convergence import (
@@ -45,7 +45,7 @@ def labelled_graph(rng: np.random.Generator) -> FactorGraph:
 def random_graph(rng: np.random.Generator) -> FactorGraph:
     n, strength = int(rng.choice([2, 2, 2, 3, 5])), rng.choice([0.3, 1.5, 3.0])
     weights = np.triu(rng.normal(size=(n, n)) * strength, 1) * (rng.random((n, n)) < 0.8)
-    return boltzmann(weights + weights.T, rng.normal(size=n) * strength, (-1, 1))
+    return boltzmann_machine(weights + weights.T, rng.normal(size=n) * strength, (-1, 1))
 
 
 def random_plan(rng: np.random.Generator) -> tuple[str, Gibbs, int | None, float | None]:

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner import Gibbs, Record, TableGraph, boltzmann, compile_tables
+from herdner import Gibbs, Record, TableGraph, boltzmann_machine, compile_tables
 from herdner.base.seeds import Seed
 from herdner.dobrushin import (
     Influence,
@@ -103,7 +103,7 @@ def _shrunk(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> tup
 
 
 def _graph(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> TableGraph:
-    return compile_tables(boltzmann(theta[: len(edges)], theta[len(edges) :], (-1, 1), edges))
+    return compile_tables(boltzmann_machine(theta[: len(edges)], theta[len(edges) :], (-1, 1), edges))
 
 
 def _steps(influence: Influence, scan: ScanName) -> tuple[tuple[NDArray[np.int32], int], float]:

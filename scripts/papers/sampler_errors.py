@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from herdner.graph import FactorGraph, boltzmann, ising, potts
+from herdner.graph import FactorGraph, boltzmann_machine, ising, potts
 from herdner.inference import Backend, make_backend
 from herdner.inference.record import Record
 
@@ -37,7 +37,7 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
         "Ising grid 4x4, J = 0.3": ising(0.3, rng.normal(0, 0.5, (4, 4))),
         "Ising grid 4x4, J = 0.7": ising(0.7, rng.normal(0, 0.5, (4, 4))),
         "Potts grid 3x3, 4 labels": potts(0.5, rng.normal(0, 1, (3, 3, 4))),
-        "complete graph of 10": boltzmann(weights + weights.T, rng.normal(0, 0.3, 10), states=(-1, 1)),
+        "complete graph of 10": boltzmann_machine(weights + weights.T, rng.normal(0, 0.3, 10), states=(-1, 1)),
     }
 
 

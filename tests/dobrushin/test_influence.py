@@ -9,7 +9,7 @@ import pytest
 from graphs import grouped, random_group
 from reference_dobrushin import influence_matrix, joint, theorem_10, theorem_11, theorem_12
 
-from herdner import FactorGraph, TableFactors, boltzmann, ising, potts
+from herdner import FactorGraph, TableFactors, boltzmann_machine, ising, potts
 from herdner.dobrushin import (
     Influence,
     binary_bound,
@@ -45,7 +45,7 @@ def test_theorem_11_is_as_printed(strength: float) -> None:
     rng = np.random.default_rng(1)
     for _ in range(30):
         theta, fields = random_spins(rng, strength=strength)
-        found = binary_pairwise_bound(boltzmann(theta, fields, (-1, 1)))
+        found = binary_pairwise_bound(boltzmann_machine(theta, fields, (-1, 1)))
         np.testing.assert_allclose(dense(found), theorem_11(theta, fields), rtol=1e-9, atol=1e-14)
 
 
@@ -54,7 +54,7 @@ def test_states_0_and_1_are_converted() -> None:
     rng = np.random.default_rng(2)
     for _ in range(30):
         w, biases = random_spins(rng)
-        found = dense(binary_pairwise_bound(boltzmann(w, biases, (0, 1))))
+        found = dense(binary_pairwise_bound(boltzmann_machine(w, biases, (0, 1))))
         np.testing.assert_allclose(found, theorem_11(w / 4, biases / 2 + w.sum(axis=1) / 4), rtol=1e-9, atol=1e-14)
 
 
@@ -125,7 +125,7 @@ def test_theorem_11_is_exact_where_b_is_not_1() -> None:
     for _ in range(100):
         theta, fields = random_spins(rng, strength=0.3)
         fields *= 2
-        graph = boltzmann(theta, fields, (-1, 1))
+        graph = boltzmann_machine(theta, fields, (-1, 1))
         truth, found = influence_matrix(joint(graph)), dense(binary_pairwise_bound(graph))
         for i, j in itertools.permutations(range(5), 2):
             if abs(fields[i]) > np.abs(theta[i]).sum() - abs(theta[i, j]) and theta[i, j]:
@@ -137,7 +137,7 @@ def test_theorem_11_is_exact_where_b_is_not_1() -> None:
 def test_tightest_enumerates_small_blankets_alone() -> None:
     rng = np.random.default_rng(6)
     theta, fields = random_spins(rng, n=6)
-    graph = boltzmann(theta, fields, (-1, 1))
+    graph = boltzmann_machine(theta, fields, (-1, 1))
     degrees = (theta != 0).sum(axis=1)
     found, exact, bound = (
         dense(c) for c in (tightest_influence(graph, 2**3), exact_influence(graph), tightest_influence(graph))

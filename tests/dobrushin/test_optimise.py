@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from reference_dobrushin import Blocks, Brute, Heap, algorithm_2, definition_7, transfer
 
-from herdner import boltzmann, ising
+from herdner import boltzmann_machine, ising
 from herdner.dobrushin import (
     Influence,
     ScanSearch,
@@ -236,7 +236,7 @@ def test_the_importance_of_a_mapping_is_that_of_an_array() -> None:
 
 
 def test_without_convergence_numbers_stay_finite() -> None:
-    influence = tightest_influence(boltzmann(np.ones((6, 6)) * 5 - 5 * np.eye(6), np.zeros(6), (-1, 1)))
+    influence = tightest_influence(boltzmann_machine(np.ones((6, 6)) * 5 - 5 * np.eye(6), np.zeros(6), (-1, 1)))
     found = optimise_scan(influence, None, None, 6000)
     assert np.isfinite(found.bound)
     assert found.bound <= found.input_bound

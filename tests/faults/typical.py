@@ -52,7 +52,7 @@ def graphs(herdner: Any) -> list[Any]:
         herdner.FactorGraph(chain.domains, [*chain.factors, links]),
         herdner.FactorGraph(chain.domains, [*chain.factors, links, large]),
         herdner.complete_graph(np.ones((5, 5)) - np.eye(5), rng.normal(size=5)),
-        herdner.boltzmann(np.ones((4, 4)) - np.eye(4), rng.normal(size=4)),
+        herdner.boltzmann_machine(np.ones((4, 4)) - np.eye(4), rng.normal(size=4)),
     ]
 
 

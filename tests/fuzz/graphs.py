@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from herdner.graph import FactorGraph, TableFactors, boltzmann, chain_graph, complete_graph, ising, potts
+from herdner.graph import FactorGraph, TableFactors, boltzmann_machine, chain_graph, complete_graph, ising, potts
 from herdner.inference import BACKENDS, make_backend
 from herdner.inference.record import Record
 
@@ -125,7 +125,7 @@ def built(rng: Rng) -> FactorGraph:
     if kind == "potts-edges":
         return potts(numbers(rng, (len(edges),)), numbers(rng, (n, 3)), edges)
     if kind == "boltzmann":
-        return boltzmann(numbers(rng, (len(edges),)), numbers(rng, (n,)), edges=edges)
+        return boltzmann_machine(numbers(rng, (len(edges),)), numbers(rng, (n,)), edges=edges)
     return ising(float(numbers(rng, ())), numbers(rng, (int(rng.integers(1, 6)), n)), wrap=bool(rng.random() < 0.2))
 
 

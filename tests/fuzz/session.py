@@ -188,7 +188,7 @@ def coloured_scans() -> None:
     """Sample in parallel, and categorical chains and grids with dense herding weights."""
     rng = np.random.default_rng(1)
     weights = np.triu(rng.random((40, 40)) < 0.05, 1) * 1.0
-    binary = herdner.boltzmann(weights + weights.T, rng.normal(size=40))
+    binary = herdner.boltzmann_machine(weights + weights.T, rng.normal(size=40))
     graphs = [herdner.ising(0.2, rng.normal(size=(20, 24))), binary, herdner.potts(0.2, rng.normal(size=(8, 9, 5)))]
     for n_states in (3, 4, 9, 14):
         unary, table = rng.normal(size=(40, n_states)), rng.normal(size=(n_states, n_states))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from oracle import Oracle
 
-from herdner.graph import boltzmann, chain_graph, complete_graph, from_joint, ising, potts
+from herdner.graph import boltzmann_machine, chain_graph, complete_graph, graph_from_joint, ising, potts
 
 
 def neighbours(shape, wrap):
@@ -71,7 +71,7 @@ def test_boltzmann_counts_each_edge_once(states):
     w = rng.normal(size=(6, 6)) * (rng.random((6, 6)) < 0.5)
     w, b = np.triu(w, 1) + np.triu(w, 1).T, rng.normal(size=6)
     edges = np.argwhere(np.triu(w))
-    for graph in (boltzmann(w, b, states), boltzmann(w[tuple(edges.T)], b, states, edges)):
+    for graph in (boltzmann_machine(w, b, states), boltzmann_machine(w[tuple(edges.T)], b, states, edges)):
         for _ in range(10):
             x = rng.integers(0, 2, 6)
             v = np.array(states)[x]
@@ -83,8 +83,8 @@ def test_the_two_kinds_of_boltzmann_machine_are_one_model():
     rng = np.random.default_rng(3)
     w, b = np.triu(rng.normal(size=(5, 5)), 1), rng.normal(size=5)
     w = w + w.T
-    zero_one = Oracle.of_graph(boltzmann(w, b, (0, 1)))
-    spins = Oracle.of_graph(boltzmann(w / 4, b / 2 + w.sum(axis=1) / 4, (-1, 1)))
+    zero_one = Oracle.of_graph(boltzmann_machine(w, b, (0, 1)))
+    spins = Oracle.of_graph(boltzmann_machine(w / 4, b / 2 + w.sum(axis=1) / 4, (-1, 1)))
     np.testing.assert_allclose(zero_one.probabilities, spins.probabilities, atol=1e-12)
 
 
@@ -139,7 +139,7 @@ def test_from_joint():
     rng = np.random.default_rng(3)
     p = rng.random((2, 3, 2))
     p[0, 1, 1] = 0
-    oracle = Oracle.of_graph(from_joint(p))
+    oracle = Oracle.of_graph(graph_from_joint(p))
     np.testing.assert_allclose(oracle.probabilities, (p / p.sum()).ravel(), atol=1e-12)
     assert oracle.log_z == pytest.approx(np.log(p.sum()))
 
@@ -153,21 +153,21 @@ def test_from_joint():
         (lambda: ising(1.0, shape=(2, 5), wrap=True), "sides of at least 3"),
         (lambda: ising(1.0, np.zeros((2, 3)), (3, 2)), "h must be a number or have the grid's shape"),
         (lambda: ising([np.zeros((2, 2)), np.zeros((2, 2))], np.zeros((2, 3))), r"of shapes \[\(1, 3\), \(2, 2\)\]"),
-        (lambda: boltzmann(np.triu(np.ones((3, 3)), 1), np.zeros(3)), "symmetric with a zero diagonal"),
-        (lambda: boltzmann(np.ones((3, 3)), np.zeros(3)), "symmetric with a zero diagonal"),
-        (lambda: boltzmann(np.zeros((3, 3)), np.zeros(4)), r"shape \(4, 4\)"),
-        (lambda: boltzmann(np.zeros((3, 3)), np.zeros(3), (1, 2)), r"\(0, 1\) or \(-1, 1\)"),
-        (lambda: boltzmann([1.0, 2.0], np.zeros(3), edges=[[0, 1], [1, 0]]), "twice"),
-        (lambda: boltzmann([1.0], np.zeros(3), edges=[[0.5, 1]]), "edges must hold integers"),
-        (lambda: boltzmann([1.0], np.zeros(3), edges=[[0, 7]]), "names variable 7"),
+        (lambda: boltzmann_machine(np.triu(np.ones((3, 3)), 1), np.zeros(3)), "symmetric with a zero diagonal"),
+        (lambda: boltzmann_machine(np.ones((3, 3)), np.zeros(3)), "symmetric with a zero diagonal"),
+        (lambda: boltzmann_machine(np.zeros((3, 3)), np.zeros(4)), r"shape \(4, 4\)"),
+        (lambda: boltzmann_machine(np.zeros((3, 3)), np.zeros(3), (1, 2)), r"\(0, 1\) or \(-1, 1\)"),
+        (lambda: boltzmann_machine([1.0, 2.0], np.zeros(3), edges=[[0, 1], [1, 0]]), "twice"),
+        (lambda: boltzmann_machine([1.0], np.zeros(3), edges=[[0.5, 1]]), "edges must hold integers"),
+        (lambda: boltzmann_machine([1.0], np.zeros(3), edges=[[0, 7]]), "names variable 7"),
         (lambda: complete_graph(1.0), "n_variables must be at least 1"),
         (lambda: potts(1.0, np.zeros(3)), "unary must have shape"),
         (
             lambda: potts([1.0], np.zeros((3, 2)), [[0, 1], [1, 2]]),
             r"`J` must be a number or have the shape \(2,\), not \(1,\)",
         ),
-        (lambda: from_joint([[0, 0]]), "not all 0"),
-        (lambda: from_joint([1, -1]), "at least 0"),
+        (lambda: graph_from_joint([[0, 0]]), "not all 0"),
+        (lambda: graph_from_joint([1, -1]), "at least 0"),
         (lambda: chain_graph(np.zeros((3, 2)), np.zeros((2, 2)), [0, 2]), "rise from 0 to the number of variables, 3"),
         (lambda: chain_graph(np.zeros((3, 2)), np.zeros((3, 3))), "axis 1 of the factor's table has size 3"),
     ],
@@ -189,9 +189,9 @@ def test_numbers_that_are_not_finite_are_named(value):
         ("J", lambda: ising(value, 0.0, (2, 2))),
         ("J", lambda: ising(value, 0.0, (1, 1))),
         ("J", lambda: ising([matrix[:2], matrix[:, :2]], np.zeros((3, 3)))),
-        ("weights", lambda: boltzmann(matrix, np.zeros(3))),
-        ("weights", lambda: boltzmann([value], np.zeros(3), edges=edge)),
-        ("biases", lambda: boltzmann(np.zeros((3, 3)), matrix[0])),
+        ("weights", lambda: boltzmann_machine(matrix, np.zeros(3))),
+        ("weights", lambda: boltzmann_machine([value], np.zeros(3), edges=edge)),
+        ("biases", lambda: boltzmann_machine(np.zeros((3, 3)), matrix[0])),
         ("J", lambda: complete_graph(value, 0.0, 3)),
         ("J", lambda: complete_graph(matrix)),
         ("h", lambda: complete_graph(0.1, matrix[0])),

@@ -15,7 +15,7 @@ except ImportError:  # NumPy 1
     from numpy.core._multiarray_umath import __cpu_features__
 
 from herdner._ext.gibbs import ENUMERATIONS
-from herdner.graph import FactorGraph, TableFactors, boltzmann, compile_tables, ising, potts
+from herdner.graph import FactorGraph, TableFactors, boltzmann_machine, compile_tables, ising, potts
 from herdner.graph.scan import Scan
 from herdner.inference.backends.gibbs import Gibbs
 from herdner.inference.gibbs import (
@@ -39,7 +39,7 @@ def graphs() -> dict[str, FactorGraph]:
     triples = rng.permuted(np.tile(np.arange(30), (20, 1)), axis=1)[:, :3].astype(np.int32)
     return {
         "grid": ising(0.4, rng.normal(0, 1, (13, 290))),
-        "binary": boltzmann(weights + weights.T, rng.normal(0, 1, 50)),
+        "binary": boltzmann_machine(weights + weights.T, rng.normal(0, 1, 50)),
         "categorical": potts(0.5, rng.normal(0, 1, (9, 8, 9))),
         "general": FactorGraph(np.full(30, 5), [TableFactors(triples, rng.normal(0, 1, (20, 5, 5, 5)))]),
     }

@@ -11,7 +11,7 @@ from data import ELSEWHERE
 from patience import PATIENCE
 
 import herdner
-from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
+from herdner.graph import FactorGraph, TableFactors, boltzmann_machine, ising, potts
 from herdner.graph.scan import fixed_scan
 from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
 from herdner.inference.backends.gibbs import Gibbs, qmc_gibbs
@@ -224,7 +224,7 @@ def test_graphs_that_allow_nothing():
             r"equal couplings.* use sharing=blanket or bins\(B\)",
         ),
         (
-            boltzmann([1.0, 2.0], [0, 0, 0], edges=[[0, 1], [1, 2]]),
+            boltzmann_machine([1.0, 2.0], [0, 0, 0], edges=[[0, 1], [1, 2]]),
             r"the couplings of variable 1 differ \(see the factor with variable 2\); use",
         ),
         (FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))]), "needs factors of 1 or 2"),

@@ -20,7 +20,7 @@ from herdner.dobrushin import (
     tightest_influence,
     uncertain_variables,
 )
-from herdner.graph import FactorGraph, TableFactors, boltzmann
+from herdner.graph import FactorGraph, TableFactors, boltzmann_machine
 from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.inference import Interrupted
 from herdner.inference.backends.dogs import allowed_influence
@@ -30,7 +30,7 @@ from herdner.inference.gibbs import linear_annealing
 def weak_graph() -> FactorGraph:
     rng = np.random.default_rng(2)
     couplings = np.triu(rng.uniform(-0.2, 0.2, (6, 6)), 1)
-    return boltzmann(couplings + couplings.T, rng.normal(0, 0.5, 6), (-1, 1))
+    return boltzmann_machine(couplings + couplings.T, rng.normal(0, 0.5, 6), (-1, 1))
 
 
 def law_of(graph: FactorGraph, order, p) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from oracle import Oracle
 
-from herdner.graph import FactorGraph, TableFactors, boltzmann, from_joint
+from herdner.graph import FactorGraph, TableFactors, boltzmann_machine, graph_from_joint
 from herdner.inference.backends.gibbs import Gibbs, bounded_error_gibbs, dhg, herded_gibbs, plain_gibbs, rdhg
 from herdner.inference.gibbs import blanket_sharing, complete_sharing
 from herdner.inference.record import Record
@@ -99,7 +99,7 @@ def test_two_variables_that_agree(epsilon):
 
     After the paper's 2.6 * 10^5 sweeps herding has a far smaller error for every epsilon.
     """
-    model = Model(from_joint([[0.25 - epsilon, epsilon], [epsilon, 0.75 - epsilon]]))
+    model = Model(graph_from_joint([[0.25 - epsilon, epsilon], [epsilon, 0.75 - epsilon]]))
     lengths = [2**e for e in range(12, 19, 2)]
     herded, random = model.errors(herded_gibbs(), lengths, 6), model.errors(GIBBS, lengths, 6)
     assert slope(lengths, herded) == pytest.approx(-1, abs=0.2)
@@ -114,7 +114,7 @@ def four_variables(seed: int) -> Model:
     weights = np.zeros((4, 4))
     for i, j in ((0, 1), (0, 2), (1, 3), (2, 3)):
         weights[i, j] = weights[j, i] = rng.normal()
-    return Model(boltzmann(weights, rng.normal(size=4)))
+    return Model(boltzmann_machine(weights, rng.normal(size=4)))
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def ring() -> Model:
     """Return the model of HGW19 Sec. 3.2: nine variables of values -1, 1."""
     rng = np.random.default_rng(0)
     edges = [[i, (i + 1) % 9] for i in range(9)]
-    return Model(boltzmann(rng.normal(0.5, 0.05, 9), rng.normal(0.2, 0.05, 9), (-1, 1), edges=edges))
+    return Model(boltzmann_machine(rng.normal(0.5, 0.05, 9), rng.normal(0.2, 0.05, 9), (-1, 1), edges=edges))
 
 
 def herding(n_neighbours: int) -> Gibbs:
@@ -190,7 +190,7 @@ def all_joined(low: float, high: float) -> Model:
     """Return the models of HGW19 Fig. 1, right (0 to 0.1), and Fig. 4, 8 (-0.5 to 0.5): eight spins."""
     rng = np.random.default_rng(1)
     weights = np.triu(rng.uniform(low, high, (8, 8)), 1)
-    return Model(boltzmann(weights + weights.T, rng.uniform(low, high, 8), (-1, 1)))
+    return Model(boltzmann_machine(weights + weights.T, rng.uniform(low, high, 8), (-1, 1)))
 
 
 def test_few_bins_are_ahead_of_gibbs_from_the_start():
@@ -229,7 +229,7 @@ def test_a_bounded_error_has_less_bias_than_herding_and_less_error_than_gibbs():
     """Reproduce HGW19 Fig. 7: a ring of eight variables, parameters uniform in [0, 1]."""
     rng = np.random.default_rng(1)
     edges = [[i, (i + 1) % 8] for i in range(8)]
-    model = Model(boltzmann(rng.uniform(0, 1, 8), rng.uniform(0, 1, 8), (-1, 1), edges=edges))
+    model = Model(boltzmann_machine(rng.uniform(0, 1, 8), rng.uniform(0, 1, 8), (-1, 1), edges=edges))
     herded, random = model.error(herded_gibbs(), 2**20), model.error(GIBBS, 2**20, 4)
     bounded = model.error(bounded_error_gibbs(error_bound=3.0), 2**20, 4)
     assert bounded < herded / 2

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from herdner.graph import FactorGraph, boltzmann
+from herdner.graph import FactorGraph, boltzmann_machine
 from herdner.inference.backends.gibbs import Gibbs, dhg, herded_gibbs, plain_gibbs, rdhg
 from herdner.inference.gibbs import bin_sharing, complete_sharing
 from herdner.studies.convergence import ErrorParts, approx_bound, count_visits, herding_bound
@@ -22,7 +22,7 @@ def ring() -> FactorGraph:
     """Return the model of HGW19 Fig. 3: parameters uniform in [-1, 1]."""
     rng = np.random.default_rng(0)
     edges = [[i, (i + 1) % N] for i in range(N)]
-    return boltzmann(rng.uniform(-1, 1, N), rng.uniform(-1, 1, N), (-1, 1), edges=edges)
+    return boltzmann_machine(rng.uniform(-1, 1, N), rng.uniform(-1, 1, N), (-1, 1), edges=edges)
 
 
 @cache
@@ -30,7 +30,7 @@ def all_joined() -> FactorGraph:
     """Return the model of HGW19 Fig. 4: every pair joined, parameters uniform in [-0.5, 0.5]."""
     rng = np.random.default_rng(1)
     weights = np.triu(rng.uniform(-0.5, 0.5, (N, N)), 1)
-    return boltzmann(weights + weights.T, rng.uniform(-0.5, 0.5, N), (-1, 1))
+    return boltzmann_machine(weights + weights.T, rng.uniform(-0.5, 0.5, N), (-1, 1))
 
 
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int] = LENGTHS, **more) -> list[ErrorParts]:

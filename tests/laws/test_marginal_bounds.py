@@ -7,7 +7,7 @@ import pytest
 from oracle import Oracle
 from sound_blocks import far_apart, random_chains
 
-from herdner import FactorGraph, TableFactors, boltzmann, chain_graph, ising, potts
+from herdner import FactorGraph, TableFactors, boltzmann_machine, chain_graph, ising, potts
 from herdner.dobrushin import marginal_bounds
 from herdner.inference.backends.sum_product import SumProduct
 
@@ -82,7 +82,7 @@ def test_grids_and_full_graphs(seed: int) -> None:
     couplings = np.triu(rng.normal(0, rng.choice([0.1, 0.4, 1.0]), (7, 7)), 1)
     for graph in (
         ising(float(rng.normal(0, 0.5)), rng.normal(size=(3, 3))),
-        boltzmann(couplings + couplings.T, rng.normal(size=7), (-1, 1)),
+        boltzmann_machine(couplings + couplings.T, rng.normal(size=7), (-1, 1)),
         potts(0.4, rng.normal(size=(2, 3, 3))),
     ):
         assert violations(graph) == []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hgw19_bounds import violations
 
-from herdner import boltzmann
+from herdner import boltzmann_machine
 from herdner.inference.backends.gibbs import dhg, rdhg
 from herdner.inference.gibbs import bin_sharing
 from herdner.studies.convergence import Lambdas, count_visits, expectation_error, herding_bound
@@ -24,7 +24,7 @@ def test_no_bound_of_an_error_is_below_it_in_many_cases() -> None:
 
 def test_random_bins_weigh_by_the_states_that_came() -> None:
     """Weighed by pi(z), as HGW19 Sec. 6.5 prints D^bin, the bound would be .144 here."""
-    graph = boltzmann([[0, 1.5], [1.5, 0]], [1, 1], (-1, 1))
+    graph = boltzmann_machine([[0, 1.5], [1.5, 0]], [1, 1], (-1, 1))
     found = count_visits(graph, rdhg(n_bins=2), [16], seed=21)
     f = [[0, 1], [0, 1]]
     error = abs(expectation_error(f, found.visits[0], found.focus))
@@ -34,7 +34,7 @@ def test_random_bins_weigh_by_the_states_that_came() -> None:
 
 def test_a_threshold_weight_that_sees_several_probabilities_strays_further() -> None:
     """Test that a bin deviates by up to 1 + 1 / B: here by more than 1, the deviation of one probability."""
-    graph = boltzmann([[0, 2], [2, 0]], [0, -1], (-1, 1))
+    graph = boltzmann_machine([[0, 2], [2, 0]], [0, -1], (-1, 1))
     found = count_visits(graph, dhg(n_bins=1, form="threshold"), [43], seed=26).errors[0].herding
     assert float(herding_bound(43, 1, width=0)) < found == pytest.approx(0.0844, abs=5e-5)
     assert found <= float(herding_bound(43, 1))
@@ -60,7 +60,7 @@ def test_wide_bins_keep_their_bound() -> None:
     rng = np.random.default_rng(0)
     for seed in range(800):
         n, n_sweeps = int(rng.choice([1, 1, 2, 4])), int(rng.integers(1, 200))
-        graph = boltzmann([[0, 2], [2, 0]], rng.normal(0, 1.5, 2), (-1, 1))
+        graph = boltzmann_machine([[0, 2], [2, 0]], rng.normal(0, 1.5, 2), (-1, 1))
         errors = count_visits(
             graph, dhg(n_bins=n, form="threshold"), [n_sweeps], seed=seed, sharing=bin_sharing(n)
         ).errors[0]

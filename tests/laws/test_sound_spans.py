@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sound_spans import Oracle, violations
 
-from herdner import FactorGraph, TableFactors, boltzmann
+from herdner import FactorGraph, TableFactors, boltzmann_machine
 from herdner.dobrushin import binary_bound, binary_pairwise_bound, exact_influence, marginal_bounds
 from herdner.inference.backends.gibbs import herded_gibbs
 from herdner.studies.convergence import Convergence, count_visits, focus_variable, joint_distribution
@@ -47,7 +47,7 @@ def test_sums_with_large_rounding_errors_are_refused() -> None:
 
 
 def test_weak_bounds_of_convergence_are_1_instead_of_a_division_by_zero() -> None:
-    found = Convergence.of(boltzmann(np.zeros((3, 3)), [300.0, 300.0, 0.0]))
+    found = Convergence.of(boltzmann_machine(np.zeros((3, 3)), [300.0, 300.0, 0.0]))
     assert found.l == 0
     assert found.shortest == found.rate == np.inf
     assert found.bound(1e12) == found.bound_from_start(1e12) == 1.0
@@ -58,7 +58,7 @@ def test_weak_bounds_of_convergence_are_1_instead_of_a_division_by_zero() -> Non
 
 def test_a_state_that_is_hard_to_reach_is_not_impossible() -> None:
     """A sweep reaches some states with probability e^-1200, below the range of doubles."""
-    found = Convergence.of(boltzmann(np.zeros((4, 4)), [150.0] * 4))
+    found = Convergence.of(boltzmann_machine(np.zeros((4, 4)), [150.0] * 4))
     assert found.n_sweeps == 1
 
 
@@ -80,7 +80,7 @@ def test_penalties_that_cancel_leave_exact_influences(size: float) -> None:
 @pytest.mark.parametrize("coupling", [10.0, 362.7, 400.0, 5000.0])
 def test_a_field_close_to_a_large_coupling_leaves_the_exact_influence(coupling: float) -> None:
     """e^(-2 coupling) is below the range of normal doubles; its ratio to e^(-2 field) is not."""
-    graph = boltzmann([[0, coupling], [coupling, 0]], [coupling + 7.8, 0.0], (-1, 1))
+    graph = boltzmann_machine([[0, coupling], [coupling, 0]], [coupling + 7.8, 0.0], (-1, 1))
     truth = Oracle.of(graph).influence(0, 1)
     assert 1e-8 < truth < 1e-6
     for bound in (binary_pairwise_bound, lambda g: binary_bound(g, as_printed=False), exact_influence):

@@ -52,3 +52,13 @@ def test_f1_of_the_trial_texts(tagger: herdner.Tagger) -> None:
 )
 def test_rules_of_the_guide(tagger: herdner.Tagger, text: str, expected: list[str]) -> None:
     assert [entity.text for entity in tagger.tag(text).entities] == expected
+
+
+def test_representations_are_short(tagger: herdner.Tagger) -> None:
+    document = tagger.tag("Ada Lovelace met Charles Babbage.")
+    graph = herdner.ising(0.5, 0.1, (3, 3))
+    result = herdner.make_backend("exact").infer(graph)
+    for value in (tagger, document, graph, result):
+        assert repr(value).startswith(type(value).__name__)
+        assert len(repr(value)) < 200
+    assert repr(herdner.Tagger(c2=0.1)) == "Tagger(c2=0.1)"

@@ -19,7 +19,7 @@ from herdner import (
     FactorGraph,
     Record,
     TableFactors,
-    boltzmann,
+    boltzmann_machine,
     chain_graph,
     circular_dhg,
     dhg,
@@ -40,7 +40,7 @@ G4_COUPLINGS = [
 
 def g4():
     pairs = [(i, j) for i in range(8) for j in range(i + 1, 8)]
-    return boltzmann(G4_COUPLINGS, G4_BIASES, (-1, 1), edges=pairs)
+    return boltzmann_machine(G4_COUPLINGS, G4_BIASES, (-1, 1), edges=pairs)
 
 
 def test_a_graph_file_is_the_machine_it_describes(tmp_path) -> None:
@@ -201,7 +201,7 @@ def test_dhg_is_algorithm_5_and_circular_dhg_is_not() -> None:
         low, high = max([p[0] - 1, *(-since[x == 1])]), min([p[0], *(-since[x == 0])])
         return low < high
 
-    graph = boltzmann([[0, 0.9], [0.9, 0]], [0.3, -0.2], (-1, 1))
+    graph = boltzmann_machine([[0, 0.9], [0.9, 0]], [0.3, -0.2], (-1, 1))
     given_other = 1 / (1 + np.exp(-2 * (0.3 + 0.9 * np.array([-1, 1]))))
     kept = Record(best=False, marginals=False, every=1)
     for seed in range(5):

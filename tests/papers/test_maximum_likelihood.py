@@ -9,13 +9,13 @@ from maximum_likelihood import fit_binary
 from oracle import Oracle
 from reference_dobrushin import joint, theorem_11
 
-from herdner import boltzmann
+from herdner import boltzmann_machine
 
 EDGES = np.array([[0, 1], [1, 2], [3, 4], [4, 5], [0, 3], [1, 4], [2, 5]])
 
 
 def model_means(theta: np.ndarray) -> np.ndarray:
-    oracle = Oracle.of_graph(boltzmann(theta[:7], theta[7:], (-1, 1), EDGES))
+    oracle = Oracle.of_graph(boltzmann_machine(theta[:7], theta[7:], (-1, 1), EDGES))
     spins = 2.0 * oracle.states - 1.0
     statistics = np.concatenate([spins[:, EDGES[:, 0]] * spins[:, EDGES[:, 1]], spins], axis=1)
     return oracle.probabilities @ statistics
@@ -77,7 +77,7 @@ def test_expectations_are_those_of_the_law_after_the_scan() -> None:
     found = maximum_likelihood._expectations(
         theta, EDGES.astype(np.int32), 6, (order, 0), 200_000, np.random.default_rng(1)
     )
-    graph = boltzmann(theta[:7], theta[7:], (-1, 1), EDGES)
+    graph = boltzmann_machine(theta[:7], theta[7:], (-1, 1), EDGES)
     p = joint(graph)
     law = np.full(p.shape, 1 / p.size)
     for i in order:
@@ -90,6 +90,6 @@ def test_expectations_are_those_of_the_law_after_the_scan() -> None:
 def test_couplings_that_are_too_strong_are_shrunk() -> None:
     fit = fit_binary(EDGES, np.full(7, 0.99), np.zeros(6), "dogs", 1, n_gradients=6, n_runs=50, step_size=2.0)
     for theta in fit.path:
-        graph = boltzmann(theta[:7], theta[7:], (-1, 1), EDGES)
+        graph = boltzmann_machine(theta[:7], theta[7:], (-1, 1), EDGES)
         assert maximum_likelihood.binary_pairwise_bound(graph).total.infinity <= 0.95 + 1e-12
     assert (fit.bounds <= 0.01).all()

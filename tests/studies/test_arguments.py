@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from herdner import FactorGraph, TableFactors, boltzmann
+from herdner import FactorGraph, TableFactors, boltzmann_machine
 from herdner.dobrushin import (
     Influence,
     InfluenceEstimate,
@@ -65,7 +65,7 @@ from herdner.studies.fwss import (
 )
 
 NAN = np.nan
-PAIR = boltzmann([[0, 0.3], [0.3, 0]], [0.1, 0.2])
+PAIR = boltzmann_machine([[0, 0.3], [0.3, 0]], [0.1, 0.2])
 POINTS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
 SCORES = -POINTS
 POLYTOPE = MarginalPolytope(1.0, 0.5)

@@ -322,7 +322,7 @@ class HerdnerConsistency(EntityPipe):
         return []
 
     def _pair(self, example: Example, components: Sequence[Callable[[Doc], Doc]]) -> _TrainingPair | None:
-        """Return the training pair of an example, or None if no component sets entities in its ``Doc``."""
+        """Return the predicted and gold entities of an example; None if no component sets entities in its ``Doc``."""
         doc, key = example.predicted, self.spans_key
 
         def has_entities(doc: Doc) -> bool:

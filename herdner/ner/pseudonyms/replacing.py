@@ -292,7 +292,7 @@ def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _without_overlapped(text: str, pieces: list[Piece]) -> list[Piece]:
-    """Return the ranges to replace; omit text that only looks like a pseudonym if it overlaps another range."""
+    """Return the pieces without those that only look like a pseudonym and overlap another piece."""
     others = [piece for piece in pieces if piece.rank == OTHER]
     if not others:
         return pieces

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from herdner import boltzmann, bounded_error_gibbs, make_backend, plain_gibbs
+from herdner import boltzmann_machine, bounded_error_gibbs, make_backend, plain_gibbs
 from herdner.inference.gibbs import bin_sharing
 from herdner.studies.convergence import choose_error_bound
 
@@ -13,7 +13,7 @@ from herdner.studies.convergence import choose_error_bound
 def test_the_error_bound_grows_with_the_run() -> None:
     rng = np.random.default_rng(1)
     weights = np.triu(rng.uniform(-0.5, 0.5, (8, 8)), 1)
-    graph = boltzmann(weights + weights.T, rng.uniform(-0.5, 0.5, 8), (-1, 1))
+    graph = boltzmann_machine(weights + weights.T, rng.uniform(-0.5, 0.5, 8), (-1, 1))
     found = [choose_error_bound(graph, n, seed=1, runs=4, sharing=bin_sharing(2)) for n in (2**8, 2**12, 2**15)]
     chosen = [one.error_bound for one in found]
     assert chosen[0] == 0
@@ -29,7 +29,7 @@ def test_the_error_bound_grows_with_the_run() -> None:
 
 
 def test_wrong_use_is_told() -> None:
-    graph = boltzmann([[0, 1], [1, 0]], [0, 0])
+    graph = boltzmann_machine([[0, 1], [1, 0]], [0, 0])
     with pytest.raises(ValueError, match="`candidates` must be increasing error bounds"):
         choose_error_bound(graph, 100, [3.0, 1.0])
     with pytest.raises(ValueError, match="n_sweeps"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from oracle import Oracle
 
-from herdner.graph import FactorGraph, TableFactors, boltzmann, compile_tables, ising, potts
+from herdner.graph import FactorGraph, TableFactors, boltzmann_machine, compile_tables, ising, potts
 from herdner.graph.scan import fixed_scan
 from herdner.inference.backends.gibbs import (
     Gibbs,
@@ -46,7 +46,7 @@ from herdner.studies.convergence.recorded import count_recorded, focus_of_record
 def full(n: int, seed: int = 1) -> FactorGraph:
     rng = np.random.default_rng(seed)
     weights = np.triu(rng.uniform(-0.7, 0.7, (n, n)), 1)
-    return boltzmann(weights + weights.T, rng.uniform(-0.5, 0.5, n), (-1, 1))
+    return boltzmann_machine(weights + weights.T, rng.uniform(-0.5, 0.5, n), (-1, 1))
 
 
 def triples() -> FactorGraph:
@@ -55,7 +55,7 @@ def triples() -> FactorGraph:
 
 
 GRAPHS = {
-    "ring": boltzmann(np.full(8, 0.6), np.full(8, 0.2), (-1, 1), edges=[[i, (i + 1) % 8] for i in range(8)]),
+    "ring": boltzmann_machine(np.full(8, 0.6), np.full(8, 0.2), (-1, 1), edges=[[i, (i + 1) % 8] for i in range(8)]),
     "full": full(7),
     "grid": ising(0.4, np.random.default_rng(3).normal(size=(3, 4))),
     "triples": triples(),
@@ -236,7 +236,7 @@ def test_functions_of_one_variable_leave_the_correlation_out():
 
 def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
     """HGW19 eq. 12 and 13: of f = [x = 1], and of one whose mean given z is a sum of functions of one variable each."""
-    graph = boltzmann(np.full((3, 3), 0.1) - 0.1 * np.eye(3), [0.2, -0.1, 0.3], (-1, 1))
+    graph = boltzmann_machine(np.full((3, 3), 0.1) - 0.1 * np.eye(3), [0.2, -0.1, 0.3], (-1, 1))
     found = count_visits(graph, plain_gibbs(), [200], seed=3)
     visits, seen = found.visits[-1], found.focus
     p = seen.target[:, 1] / seen.target.sum(axis=1)

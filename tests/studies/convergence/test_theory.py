@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from oracle import Oracle
 
-from herdner.graph import FactorGraph, TableFactors, boltzmann, from_joint, ising, potts
+from herdner.graph import FactorGraph, TableFactors, boltzmann_machine, graph_from_joint, ising, potts
 from herdner.inference.backends.gibbs import bounded_error_gibbs, herded_gibbs, plain_gibbs
 from herdner.inference.gibbs import bin_sharing, complete_sharing, neighbour_sum_sharing, random_bin_sharing
 from herdner.inference.record import Record
@@ -31,7 +31,7 @@ def ring(seed: int, low: float = 0.0, high: float = 1.0, n: int = 8) -> FactorGr
     """HGW19 Fig. 3: parameters uniform in [low, high], values -1, 1."""
     rng = np.random.default_rng(seed)
     edges = [[i, (i + 1) % n] for i in range(n)]
-    return boltzmann(rng.uniform(low, high, n), rng.uniform(low, high, n), (-1, 1), edges=edges)
+    return boltzmann_machine(rng.uniform(low, high, n), rng.uniform(low, high, n), (-1, 1), edges=edges)
 
 
 RING_OF_5 = [[i, (i + 1) % 5] for i in range(5)]
@@ -76,7 +76,7 @@ def test_what_is_too_large_is_told():
 
 
 def positive(seed: int) -> FactorGraph:
-    return from_joint(np.random.default_rng(seed).uniform(0.5, 1.0, (2, 2)))
+    return graph_from_joint(np.random.default_rng(seed).uniform(0.5, 1.0, (2, 2)))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -110,7 +110,7 @@ def test_complete_herding_keeps_the_bounds(seed):
 
 def test_impossible_states_have_the_constants_of_equation_34():
     """Two sweeps lead from anywhere to anywhere on the path 00, 10, 11; states are visited as Proposition 5 says."""
-    graph = from_joint([[0.4, 0.0], [0.25, 0.35]])
+    graph = graph_from_joint([[0.4, 0.0], [0.25, 0.35]])
     found, whole = Convergence.of(graph), joint_distribution(graph)
     assert found.p_min == pytest.approx(0.25 / 0.65)
     assert found.n_sweeps == 2
@@ -125,14 +125,14 @@ def test_impossible_states_have_the_constants_of_equation_34():
 
 
 def test_what_theorem_3_leaves_out_is_told():
-    for graph, found in ((potts(0.3, np.zeros((1, 2, 3))), "3"), (from_joint([[1.0, 2.0]]), "1 and 2")):
+    for graph, found in ((potts(0.3, np.zeros((1, 2, 3))), "3"), (graph_from_joint([[1.0, 2.0]]), "1 and 2")):
         with pytest.raises(ValueError, match=f"binary variables, .* of the graph have {found} states$"):
             Convergence.of(graph)
     assert joint_distribution(FactorGraph([], [])) == 1.0
     with pytest.raises(ValueError, match="the graph has no variables"):
         Convergence.of(FactorGraph([], []))
     with pytest.raises(ValueError, match="divide the joint states into parts"):
-        Convergence.of(from_joint([[0.5, 0.0], [0.0, 0.5]]))
+        Convergence.of(graph_from_joint([[0.5, 0.0], [0.0, 0.5]]))
     assert Convergence.of(positive(0)).bound(3) == 1.0
 
 
@@ -141,7 +141,11 @@ def test_what_theorem_3_leaves_out_is_told():
 
 @pytest.mark.parametrize("sharing", [None, neighbour_sum_sharing()])
 def test_returns_by_linear_algebra_are_those_of_gibbs_runs(sharing):
-    graph = ring(1, n=5) if sharing is None else boltzmann(np.full(5, 0.6), np.full(5, 0.3), (-1, 1), edges=RING_OF_5)
+    graph = (
+        ring(1, n=5)
+        if sharing is None
+        else boltzmann_machine(np.full(5, 0.6), np.full(5, 0.3), (-1, 1), edges=RING_OF_5)
+    )
     seen = focus_variable(graph, sharing)
     exact = CorrelationEstimate.exact(joint_distribution(graph), seen)
     samples = count_visits(graph, plain_gibbs(), [2**22], seed=3, sharing=sharing)
