@@ -67,7 +67,7 @@ def blocks(page: str) -> Iterator[Block]:
     """The fenced blocks of a page; a block of output belongs to the one before it."""
     found = list(FENCE.finditer(page))
     used = False
-    for match, after in zip(found, [*found[1:], None], strict=True):
+    for match, after in zip(found, [*found, None][1:], strict=True):
         language, _, rest = match["info"].strip().partition(" ")
         title = re.search(r'title="([^"]+)"', rest)
         body = textwrap.dedent(match["body"])
@@ -143,6 +143,19 @@ def check(block: Block, printed: str, page: Path) -> None:
 
 def plain(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip("\n").split("\n")]
+
+
+def test_pages_lead_with_an_example_and_its_output() -> None:
+    references = {"api/index.md", "changelog.md", "glossary.md", "papers.md", "speed.md", "compared.md"}
+    not_run = {  # a server, a cluster, a browser, and libraries with models that the tests do not download
+        "api/distributed.md", "api/integrations.md", "api/serve.md", "browser.md", "distributed.md",
+        "tutorials/presidio.md", "tutorials/transformers.md",
+    }  # fmt: skip
+    for path in sorted(PAGES.rglob("*.md")):
+        name = path.relative_to(PAGES).as_posix()
+        first_section = "## ".join(re.split("^## ", path.read_text(), flags=re.M)[:2])
+        outputs = [block.output for block in blocks(first_section)]
+        assert any(outputs) or name in references | not_run, name
 
 
 def test_output_that_nothing_prints_is_found() -> None:
