@@ -73,7 +73,8 @@ def parser_message(error: ParserError) -> str:
 
 def _value_problem(error: ParserError) -> str:
     """Return the problem of a value that the parser rejected; errors of pydantic are described by their types."""
-    causes = getattr(error.__cause__, "errors", None)
+    causes: Any = getattr(error.__cause__, "errors", None)
+    cause: dict[str, Any]
     (cause,) = causes() if causes is not None else ({"ctx": {"error": error.message}},)
     details: dict[str, Any] = cause.get("ctx", {})
     if "error" in details:  # the message is complete
