@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.inference.elimination_order import ReducedGraph
@@ -32,7 +33,7 @@ class PrunedGraph:
 
     whole: ReducedGraph
     graph: ReducedGraph
-    kept: Int32s
+    kept: NDArray[np.integer]
     removed: list[tuple[int, Factor]]
 
     @classmethod

@@ -415,7 +415,7 @@ class TemperedRun:
     def sums(self) -> tuple[Floats, Floats]:
         """Return the sums of recorded conditional marginals [ensembles, n, K], and their numbers [ensembles, n, 1]."""
         pairs = [each.replicas.marginal_sums for each in self.ensembles]
-        return np.array([sums for sums, _ in pairs]), np.array([counts[:, None] for _, counts in pairs])
+        return np.array([sums for sums, _ in pairs]), np.array([counts[:, None] for _, counts in pairs], np.float64)
 
     def disagreement(self) -> float:
         """Return the largest difference between the marginals of two halves of the ensembles, averaged over variables.
