@@ -227,7 +227,7 @@ class IdleWorkers:
         """Refuse the waiting request with the highest cost, but only if its cost exceeds ``cost``.
 
         Args:
-            cost: Cost of the new request, in seconds.
+            cost: Estimated processing time of the new request, in seconds.
 
         Returns:
             True if a request was refused.

@@ -134,11 +134,11 @@ class PseudonymStyle(Protocol):
         """Return the pseudonym for one spelling (form) of a name. A new form is added to the map of the style.
 
         Args:
-            label: Label of the name.
-            text: Fullest form of the name in the document.
-            key: Key of the name: equal for all spellings that are treated as one name.
-            form: Spelling to replace.
-            context: Text around the mention.
+            label: Entity type or kind of identifier.
+            text: Fullest form of the name.
+            key: Key of the name.
+            form: Text of the mention.
+            context: Text before the mention, for titles such as "Mrs.".
         """
         ...
 
