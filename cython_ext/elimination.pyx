@@ -1023,7 +1023,7 @@ cdef class BeliefBucket:
         cdef double* cells
         cdef int64_t* base
         cdef double** outputs
-        cdef Layout f = self.f
+        cdef BucketLayout f = self.f
         cdef Py_ssize_t slice_, per_slice = self.f.outer // self.sums.shape[0], i, at, n
         if not self.is_open or not 0 <= first <= last <= self.f.outer:
             raise ValueError("the blocks do not exist")
