@@ -107,6 +107,8 @@ def kinds(backends: list[str]) -> Iterator[Kind]:
     for backend in backends:
         for bound in (float("inf"), *(bound for bound, _ in QUEUE_PARTS)):
             text = dearest(bound, backend)
+            if TagRequest.model_validate_json(tag_body(text, backend)).cost > bound:
+                continue
             yield Kind(f"{backend}, {len(text):,} characters", "/api/tag", tag_body(text, backend))
     text = (DENSE * MOST)[:MOST]
     yield Kind("8 backends", "/api/tag", tag_body(text, *list(BACKENDS)[:MAX_BACKENDS]))

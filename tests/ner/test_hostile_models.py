@@ -7,44 +7,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bench_model_limits import LINE, MILLION, hashed, measure, model, models
 from patience import PATIENCE
 
 from herdner._ext.hashing import build_table, check_collisions
 from herdner.crf.crfsuite_files import read_crfsuite
 from herdner.crf.link_rules import SameWord
-from herdner.crf.model import LinkTable
 from herdner.crf.templates import MOST_LINK_COST, SkipChain, check_link_costs
-from herdner.crf.weights import ChainWeights
 from herdner.ner.features import MAX_ITEMS, MAX_TEMPLATES, FeaturePlan
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError
 from herdner.ner.tagger import load
 
-LABELS = ("O", *(f"{prefix}-L{i}" for i in range(63) for prefix in "SBIE"))
-LINE = "Ada Lovelace met Charles Babbage in Kenya, and Ada Lovelace told Charles Babbage about Kenya."
-MILLION = 1_000_000
 SECONDS = 5.0  # of processor time, also on a slow machine; the collisions took minutes
-
-
-def hashed(n: int) -> np.ndarray:
-    return np.unique(np.random.default_rng(0).integers(1, 2**64, n, np.uint64))
-
-
-def model(
-    keys: np.ndarray | None = None, *, n_tags: int = 5, n_entries: int = 1, n_tables: int = 0, nearest: int = 3
-) -> TaggerModel:
-    keys = hashed(40) if keys is None else keys
-    n, transition = len(keys) * n_entries, np.zeros((n_tags, n_tags))
-    starts = (np.arange(len(keys) + 1) * n_entries).astype(np.uint32)
-    weights = ChainWeights(LABELS[:n_tags], transition, keys, starts, np.zeros(n, np.uint8), np.ones(n))
-    tables = (LinkTable(SkipChain(SameWord(nearest=nearest)), transition),) * n_tables
-    return TaggerModel(weights, FeaturePlan(("word[0]", "lower[0]")), link_tables=tables)
 
 
 def spent(function: Callable[[], object]) -> float:
@@ -58,6 +40,14 @@ def test_a_million_keys_are_loaded_and_used_quickly(tmp_path: Path) -> None:
     for keys in (hashed(MILLION), np.arange(1, MILLION + 1, dtype=np.uint64)):
         model(keys).save(tmp_path / "m")
         assert spent(lambda: load(tmp_path / "m").tag(LINE)) < SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", models())
+def test_models_at_the_limits_are_quick_or_refused(tmp_path: Path, name: str) -> None:
+    models()[name]().save(tmp_path / "m")
+    with suppress(ModelError):
+        assert sum(measure(tmp_path / "m")) < SECONDS
 
 
 COLLIDING = [

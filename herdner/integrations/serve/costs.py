@@ -16,6 +16,8 @@ SECONDS = {
     "rdhg": 0.6, "sum-product": 0.03, "tempered": 20.0, "tree-reweighted": 20.0, "viterbi": 0.02,
 }  # fmt: skip
 SLOWEST = max(SECONDS.values())
+# Backends that run a number of rounds for each text: a text of 60 characters takes more than 10 seconds.
+FIXED_SECONDS = {"annealed-importance": SLOWEST, "tempered": SLOWEST}
 TEXT_SECONDS = 0.001  # tokenization, features and response for a short text
 RESPONSE_SECONDS = 0.06  # writing the entities and links of 10,000 characters into the response, for each backend
 FILE_SECONDS = 0.1  # writing a file of 10,000 characters in the slowest format
@@ -44,7 +46,8 @@ def tagging_seconds(
     seconds = SECONDS.get(backend or "sum-product", SLOWEST)
     if n_sweeps is not None and default_sweeps is not None:
         seconds *= max(n_sweeps / default_sweeps, 0.1)
-    return n_characters / 10_000 * (RESPONSE_SECONDS + seconds * (4.0 if has_options else 1.0))
+    per_character = (RESPONSE_SECONDS + seconds * (4.0 if has_options else 1.0)) / 10_000
+    return FIXED_SECONDS.get(backend or "", 0.0) + n_characters * per_character
 
 
 def file_seconds(n_characters: int, format: str) -> float:

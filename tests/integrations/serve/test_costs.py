@@ -64,6 +64,8 @@ def test_long_requests_are_those_that_take_long() -> None:
     assert request("x" * 99_999, "gibbs").cost > LONG_SECONDS
     assert request("x" * 20_000).cost < LONG_SECONDS
     assert request("In Kenya now").cost < QUEUE_PARTS[0][0]
+    for backend in ("annealed-importance", "tempered"):  # whose number of rounds does not depend on the length
+        assert request("In Kenya now", backend).cost > LONG_SECONDS
 
 
 @pytest.fixture(scope="module")
