@@ -237,5 +237,14 @@ def test_a_body_that_does_not_say_is_read_up_to_the_limit() -> None:
     assert through_guard(parts(3, 30), {}) == (200, 3)
 
 
+def test_only_a_few_large_bodies_are_parsed_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, status in ((1, 200), (0, 503)):
+        monkeypatch.setattr("herdner.integrations.serve.middleware.MAX_LARGE_BODIES", most)
+        monkeypatch.setattr("herdner.integrations.serve.middleware.LARGE_BODY_BYTES", 50)
+        assert through_guard(parts(2, 30), {}) == (status, 2)
+        assert through_guard(parts(1, 60), {"content-length": "60"}) == (status, int(status == 200))
+        assert through_guard(parts(1, 50), {"content-length": "50"}) == (200, 1)
+
+
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     assert through_guard([{"type": "http.request", "body": b"x", "more_body": True}], {}, wait=True) == (408, 1)
