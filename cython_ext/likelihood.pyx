@@ -83,6 +83,8 @@ def count_pairs(const int32_t[::1] numbers not None, const int64_t[::1] starts n
     cdef int32_t tags[256]
     cdef int32_t column
     require(n_states <= 256, "there are at most 256 tags")
+    numbers, starts = own(numbers, np.int32, 1, "numbers"), own(starts, np.int64, 1, "starts")
+    columns = own(columns, np.int32, 1, "columns")
     with nogil:
         for t in range(starts.shape[0] - 1):
             n = 0
@@ -105,6 +107,7 @@ def column_hashes(const int32_t[::1] numbers not None, const int64_t[::1] starts
     Features that occur at the same tokens equally often have equal hashes; others differ except with probability 2^-64.
     """
     cdef Py_ssize_t t, i
+    numbers, starts = own(numbers, np.int32, 1, "numbers"), own(starts, np.int64, 1, "starts")
     hashes_array = np.zeros(n_features, np.uint64)
     cdef uint64_t[::1] hashes = hashes_array
     cdef uint64_t token
@@ -127,6 +130,8 @@ def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not N
     cdef Py_ssize_t t, i, k = 0, e, n = starts.shape[0] - 1, m = 0
     cdef int32_t column
     require(n_dense >= 0, "the number of dense columns must be at least 0")
+    numbers, starts = own(numbers, np.int32, 1, "numbers"), own(starts, np.int64, 1, "starts")
+    columns, entry_starts = own(columns, np.int32, 1, "columns"), own(entry_starts, np.int64, 1, "entry_starts")
     for i in range(numbers.shape[0]):
         column = columns[numbers[i]]
         if column >= n_dense:
@@ -157,9 +162,10 @@ def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not N
 def mark_used_weights(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, ::1] dense not None,
                       uint8_t[::1] entries not None):
     """Mark the weights that some token uses with a tag that it may have: ``dense`` [D, K], and sparse ``entries``."""
-    cdef const int32_t[::1] uses = data.uses
-    cdef const int64_t[::1] starts = data.starts, middles = data.middles
-    cdef const uint8_t[::1] entry_tags = data.entry_tags
+    cdef const int32_t[::1] uses = own(data.uses, np.int32, 1, "uses")
+    cdef const int64_t[::1] starts = own(data.starts, np.int64, 1, "starts")
+    cdef const int64_t[::1] middles = own(data.middles, np.int64, 1, "middles")
+    cdef const uint8_t[::1] entry_tags = own(data.entry_tags, np.uint8, 1, "entry_tags")
     cdef Py_ssize_t t, i, k
     with nogil:
         for t in range(allowed.shape[0]):

@@ -4,10 +4,12 @@
 Called by ``herdner.dobrushin.variation``, which checks the arguments, and ``herdner.dobrushin.optimise``.
 """
 
+import numpy as np
+
 from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.influence cimport InfluenceMatrix
-from herdner._ext.memory cimport require
+from herdner._ext.memory cimport own, require
 from matrix cimport Matrix, capped, row_times
 
 
@@ -23,6 +25,7 @@ def walk(InfluenceMatrix influence not None, const int32_t[::1] order, double[::
     cdef int32_t i
     cdef double _old
     require_vector(c.n, b)
+    order = own(order, np.int32, 1, "order")
     with nogil:
         for t in range(order.shape[0]):
             i = order[t]
@@ -42,6 +45,7 @@ def walk_recorded(InfluenceMatrix influence not None, const int32_t[::1] order, 
     cdef int32_t i
     cdef double old, new, now
     require_vector(c.n, b)
+    order, support = own(order, np.int32, 1, "order"), own(support, np.int32, 1, "support")
     with nogil:
         now = weighted(support, d, b)
         curve[0] = now
