@@ -122,7 +122,7 @@ def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] o
     return n_paths
 
 
-cdef inline bint add_neighbour(int32_t[:, ::1] neighbours, int64_t here, int32_t there) noexcept nogil:
+cdef inline bint add_neighbour(int32_t[:, ::1] neighbours, int64_t here, int32_t there) except -1 nogil:
     """Add a neighbour to a variable. Return False if it would be the third."""
     cdef int side
     for side in range(2):
