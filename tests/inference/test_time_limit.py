@@ -32,7 +32,7 @@ def lengths(monkeypatch):
 
 
 def test_the_last_run_is_the_longest(lengths):
-    result = TimeLimited(make_backend("gibbs", burn_in=10), 1.0).infer(GRID, 0)
+    result = TimeLimited(make_backend("gibbs", burn_in=10), 5.0).infer(GRID, 0)
     assert lengths[0] == 20
     assert all(2 * first <= second <= 16 * first for first, second in itertools.pairwise(lengths))
     assert result.n_updates == 64 * lengths[-1]
@@ -43,8 +43,8 @@ def test_the_last_run_is_the_longest(lengths):
 
 
 def test_annealing_ends_within_each_run():
-    best = Exact().infer(GRID).log_potential
-    assert TimeLimited(make_backend("annealed-gibbs"), 0.5).infer(GRID, 0).log_potential == pytest.approx(best)
+    result = TimeLimited(make_backend("annealed-gibbs"), 600.0, largest=2000).infer(GRID, 0)
+    assert result.log_potential == pytest.approx(Exact().infer(GRID).log_potential)
 
 
 def test_a_converged_run_is_the_last():
@@ -55,7 +55,7 @@ def test_a_converged_run_is_the_last():
 
 
 def test_bounds_on_log_z_become_closer():
-    result = TimeLimited(MiniBucket(), 0.3).infer(GRID)
+    result = TimeLimited(MiniBucket(), 600.0, largest=8.0).infer(GRID)
     low, high = result.log_z_bounds
     first_low, first_high = MiniBucket(4.0).infer(GRID).log_z_bounds
     assert first_low < low <= Exact().infer(GRID).log_z <= high < first_high
