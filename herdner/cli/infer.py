@@ -25,6 +25,18 @@ _DEFAULT_SECONDS = 60.0
 _RESERVE_SECONDS = 1.0  # for the start of the process and the output
 _MOST_SHOWN = 8  # factors or variables in a message
 InferenceTask = Literal["MAR", "PR", "MPE", "samples"]
+_SecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Time limit of the command, without its start of about a second. Backends without the option "
+        "`seconds` are repeated with more sweeps until the time is over [default: 60 for backends with the option "
+        "`seconds`, except `exact`; otherwise none]."
+    ),
+]
+_TruthOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Result file of the same task; print the difference from it on stderr."),
+]
 
 
 @command
@@ -47,14 +59,7 @@ def infer(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
     ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            help="Time limit of the command, without its start of about a second. Backends without the option "
-            "`seconds` are repeated with more sweeps until the time is over [default: 60 for backends with the option "
-            "`seconds`, except `exact`; otherwise none]."
-        ),
-    ] = None,
+    seconds: _SecondsOption = None,
     variable: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,10 +68,7 @@ def infer(
             "[default: all]. `dogs` optimises its scan for these variables.",
         ),
     ] = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Result file of the same task; print the difference from it on stderr."),
-    ] = None,
+    truth: _TruthOption = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of joint states for --task samples.")] = 1000,
     seed: SeedOption = 0,
     output: Annotated[
