@@ -68,7 +68,7 @@ def card(name: str) -> Iterator[str]:
         "labels": ", ".join(about["labels"]),
         "size": f"{size:.1f} MB: {len(model.weights.keys):,} features, {len(model.weights.entry_weights):,} weights",
         "kind": f"skip-chain CRF with hand-made features{network}",
-        "tags": f"{len(model.weights.labels)}, {model.scheme.upper()}",
+        "tags": f"{len(model.weights.tags)}, {model.scheme.upper()}",
         "conventions": CONVENTIONS[name],
         "limits": LIMITS[name],
         "training data": f"{about['n_documents']:,} documents",
