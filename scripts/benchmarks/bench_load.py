@@ -156,7 +156,7 @@ def measure(address: Address, kind: Kind, n_short: int = 20, n_clients: int = N_
 
 def main() -> None:
     """Print a row for each kind of request."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Wait of short requests beside costly ones.")
     parser.add_argument("--backends", nargs="*", default=list(BACKENDS), help="backends to measure")
     parser.add_argument("--short", type=int, default=20, help="number of short requests beside each kind")
     options = parser.parse_args()
