@@ -62,5 +62,5 @@ import lazy_loader  # noqa: E402  # after the paths are settled
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
 if importlib.util.find_spec("sklearn") is None:  # then help(herdner) and `from herdner import *` work without CRF
-    __all__.remove("CRF")
+    __all__.remove("CRF")  # pyright: ignore
     __dir__ = __all__.copy

@@ -147,8 +147,8 @@ def plain(text: str) -> list[str]:
 
 def test_pages_lead_with_an_example_and_its_output() -> None:
     references = {"api/index.md", "changelog.md", "glossary.md", "papers.md", "speed.md", "compared.md"}
-    not_run = {  # a server, a cluster, a browser, and libraries with models that the tests do not download
-        "api/distributed.md", "api/integrations.md", "api/serve.md", "browser.md", "distributed.md",
+    not_run = {  # servers, clusters, browsers, installations, and libraries with models that the tests do not download
+        "api/distributed.md", "api/integrations.md", "api/serve.md", "browser.md", "distributed.md", "install.md",
         "tutorials/presidio.md", "tutorials/transformers.md",
     }  # fmt: skip
     for path in sorted(PAGES.rglob("*.md")):

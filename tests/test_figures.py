@@ -47,4 +47,4 @@ def test_halves_are_rounded_up(figures: ModuleType) -> None:
 def test_the_readme_shows_the_measured_speed_and_sizes(figures: ModuleType) -> None:
     values = {**figures.figures(), "speed.en": 1234.0, "speed.ratio": 70.0, "size.en": 3.21, "install.all": 99.0}
     page = figures.written("README.md", values)
-    assert all(text in page for text in ("| **1,234** | 3.2 MB |", "about 70 times as fast", "takes 99 MB"))
+    assert all(text in page for text in ("| **1,234** | 3.2 MB |", "over 70 times as fast", "takes 99 MB"))

@@ -451,13 +451,13 @@ def write_documents(
         return
     lost: Counter[Part] = Counter()
 
-    def checked() -> Iterator[Document]:
+    def check_each() -> Iterator[Document]:
         for document in documents:
             _check(entry, document)
             lost.update(_lost_parts(entry, document))
             yield document
 
-    entry.write(checked(), stream, **options)
+    entry.write(check_each(), stream, **options)
     for part in sorted(lost):
         able = [name for name in WRITABLE if FORMATS[name].carries & {part, "strings" if part == "fields" else part}]
         logger.warning(

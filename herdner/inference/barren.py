@@ -43,6 +43,9 @@ class PrunedGraph:
         Args:
             reduced: The graph, without factors that are merged into factors of more variables; the sum of a merged
                 factor depends on more variables.
+
+        Returns:
+            The graph without barren variables, and what was removed.
         """
         factors: dict[tuple[int, ...], Floats] = dict(zip(reduced.scopes, reduced.tables, strict=True))
         scopes_of: list[set[tuple[int, ...]]] = [set() for _ in reduced.sizes]

@@ -88,7 +88,7 @@ class TimeLimited:
                     raise
                 return result
             seconds = perf_counter() - now
-            result = replace(_combined(result, found), seconds=perf_counter() - began)
+            result = replace(_combine(result, found), seconds=perf_counter() - began)
             if not name or length >= largest or _has_converged(found, name, length):
                 return result
             assert self.seconds is not None
@@ -108,7 +108,7 @@ class TimeLimited:
         return backend.infer(graph, seed, start=start, record=record)
 
 
-def _combined(previous: Result | None, result: Result) -> Result:
+def _combine(previous: Result | None, result: Result) -> Result:
     """Return ``result``, with the better state and the closer bounds on log Z of this result and an earlier one."""
     if previous is None:
         return result

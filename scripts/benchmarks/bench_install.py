@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
@@ -62,14 +62,14 @@ def megabytes(package: str) -> float:
     return sum(path.stat().st_size for path in paths if path.exists()) / 1e6
 
 
-def import_milliseconds(arguments: list[str], folder: str) -> Counter[str]:
+def import_milliseconds(arguments: list[str], folder: str) -> dict[str, float]:
     """Return the time that a program takes to import the modules of each package."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     run = subprocess.run(
         [sys.executable, "-X", "importtime", *arguments],
         cwd=folder, env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    owners, times = packages_distributions(), Counter[str]()
+    owners, times = packages_distributions(), defaultdict[str, float](float)
     for microseconds, module in re.findall(r"^import time: +(\d+) \| +\d+ \| +(\S+)$", run.stderr, re.M):
         for owner in owners.get(module.partition(".")[0], ()):
             times[normalised(owner)] += int(microseconds) / 1000

@@ -25,7 +25,7 @@ from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
 from herdner.ner.model import TaggerModel
 from herdner.ner.tagger import load
 
-LINE = "Ada Lovelace met Charles Babbage in Kenya, and Ada Lovelace told Charles Babbage about Kenya."
+LINE = "Ada Lovelace met Charles Babbage in Kenya, and Ada Lovelace asked Charles Babbage about Kenya."
 LABELS = ("O", *(f"{prefix}-L{i}" for i in range(63) for prefix in "SBIE"))
 MILLION = 1_000_000
 

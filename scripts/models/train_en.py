@@ -196,8 +196,14 @@ def score_summary(gold: Sequence[Document], predicted: Sequence[Document]) -> di
     scores, pairs = evaluate(gold, predicted), list(pair_documents(gold, predicted))
 
     def interval(labels: Collection[str]) -> list[float] | None:
-        spans = ([[s for s in each if s.label in labels] for each in (pair.gold, pair.predicted)] for pair in pairs)
-        own = [DocumentSpans(*each, pair.sentence_offsets) for each, pair in zip(spans, pairs, strict=True)]
+        own = [
+            DocumentSpans(
+                [span for span in pair.gold if span.label in labels],
+                [span for span in pair.predicted if span.label in labels],
+                pair.sentence_offsets,
+            )
+            for pair in pairs
+        ]
         found = bootstrap_interval(own, np.random.default_rng(0))
         return found and [round(100 * found.low, 1), round(100 * found.high, 1)]
 

@@ -96,7 +96,8 @@ def violations(seed: int, counted: Counter | None = None, labels: bool = False) 
         for known in (None, width):
             if errors.herding > float(herding_bound(n_sweeps, weights, plan.error_bound, known)) + SLACK:
                 wrong.append(f"herding_bound, width {known}")
-    if kind.startswith("bins") and not labels and errors.approx > approx_bound(plan.sharing.n_bins) + SLACK:
+    n_bins = plan.sharing.n_bins if plan.sharing and kind.startswith("bins") else None
+    if n_bins is not None and not labels and errors.approx > approx_bound(n_bins) + SLACK:
         wrong.append("approx_bound")
     return [f"seed {seed}, {kind}, {n_sweeps} sweeps: {what}" for what in wrong]
 

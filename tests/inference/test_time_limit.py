@@ -56,8 +56,10 @@ def test_a_converged_run_is_the_last():
 
 def test_bounds_on_log_z_become_closer():
     result = TimeLimited(MiniBucket(), 600.0, largest=8.0).infer(GRID)
-    low, high = result.log_z_bounds
-    first_low, first_high = MiniBucket(4.0).infer(GRID).log_z_bounds
+    first = MiniBucket(4.0).infer(GRID)
+    assert result.log_z_bounds
+    assert first.log_z_bounds
+    (low, high), (first_low, first_high) = result.log_z_bounds, first.log_z_bounds
     assert first_low < low <= Exact().infer(GRID).log_z <= high < first_high
     assert np.ptp(TimeLimited(MiniBucket(), 600.0).infer(GRID).log_z_bounds) < 1e-6
 

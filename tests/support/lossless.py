@@ -153,7 +153,7 @@ def read(data: bytes, format: str) -> list[Document]:
     return list(read_documents(io.BytesIO(data), format))
 
 
-def change(before: Document, after: Document, format: str, told: Collection[Part]) -> str | None:
+def change(before: Document, after: Document, format: str, warned: Collection[Part]) -> str | None:
     """The first part that has changed without a warning, or has a warning without reason; None if there is none."""
     entry = FORMATS[format]
     for part in sorted(entry.carries.union(TOLD.values())):
@@ -168,8 +168,8 @@ def change(before: Document, after: Document, format: str, told: Collection[Part
             continue
         if part in entry.carries and ours != theirs:
             return f"{format}: {part}: {ours!r} became {theirs!r}"
-        if part not in entry.carries and (part in told) != has(before, part, format):
-            return f"{format}: {part}: {ours!r} became {theirs!r}, {'with a' if part in told else 'without'} warning"
+        if part not in entry.carries and (part in warned) != has(before, part, format):
+            return f"{format}: {part}: {ours!r} became {theirs!r}, {'with a' if part in warned else 'without'} warning"
     return None
 
 
@@ -267,8 +267,8 @@ def check(documents: Sequence[Document], format: str) -> tuple[list[Document], i
     """
     if format in ("conll", "spacy"):
         documents = [with_tokens(document, TOKENIZER) for document in documents]
-    told = {i: parts for i, each in enumerate(documents) if (parts := lost_parts(each, format)) is not None}
-    writable = {i: documents[i] for i in told}
+    warned = {i: parts for i, each in enumerate(documents) if (parts := lost_parts(each, format)) is not None}
+    writable = {i: documents[i] for i in warned}
     try:
         groups = [(writable, write(list(writable.values()), format))]
     except ValueError:  # documents that do not go into one table
@@ -278,10 +278,10 @@ def check(documents: Sequence[Document], format: str) -> tuple[list[Document], i
         back = read(data, format) if group else []
         assert len(back) == len(group), f"{format}: {len(group)} documents became {len(back)}: {data[:2000]!r}"
         for (i, before), after in zip(group.items(), back, strict=True):
-            problem = change(before, after, format, told[i])
+            problem = change(before, after, format, warned[i])
             assert problem is None, problem
         found += back
-    return found, len(documents) - len(told)
+    return found, len(documents) - len(warned)
 
 
 def check_pair(documents: Sequence[Document], first: str, second: str) -> tuple[int, int]:

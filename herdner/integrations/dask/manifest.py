@@ -161,7 +161,7 @@ class Manifest:
     def languages(self) -> dict[str, str]:
         """Code of the language of each input file that is not in the model's language, by the path of the file."""
         languages: dict[str, str] = {}
-        for part in self.written:
+        for part in self.written_parts:
             languages = languages | {path: languages.get(path, code) for path, code in part.languages.items()}
         return languages
 

@@ -452,6 +452,9 @@ def encode(text: str) -> bytes:
     Args:
         text: The text.
 
+    Returns:
+        The encoded text.
+
     Raises:
         ValueError: The text contains a surrogate (U+D800 to U+DFFF), which UTF-8 cannot represent.
     """
@@ -474,6 +477,9 @@ def check_encodable(document: Document, parts: Collection[str], *, is_json: bool
         document: The document.
         parts: Parts of the document that the file contains: "id", "text", "tokens", "fields", "strings".
         is_json: The file is JSON.
+
+    Raises:
+        ValueError: The file cannot represent the surrogates.
     """
     named: dict[str, object] = {"id": document.id} if "id" in parts else {}
     named |= {"text": document.text} if "text" in parts or "tokens" in parts else {}
@@ -497,11 +503,11 @@ def check_encodable(document: Document, parts: Collection[str], *, is_json: bool
             if pair := _SURROGATE_PAIR.search(value):
                 raise ValueError(
                     f"document {document.id!r}: the {name} contains two surrogates at character {pair.start()}, which"
-                    f" JSON cannot distinguish from the character U+{_joined(pair[0]):04X}; replace them"
+                    f" JSON cannot distinguish from the character U+{_join_surrogates(pair[0]):04X}; replace them"
                 ) from None
 
 
-def _joined(pair: str) -> int:
+def _join_surrogates(pair: str) -> int:
     return ord(pair.encode("utf-16", "surrogatepass").decode("utf-16"))
 
 
