@@ -35,7 +35,7 @@ PAIRS = tuple(product(NAMES, NAMES))
 TOKENIZER = Tokenizer()
 FORMATS_LOG, ENTITIES_LOG = map(logging.getLogger, ("herdner.corpora.formats", "herdner.text.io.parse_warnings"))
 # Words of the warning about each part.
-TOLD: dict[str, Part] = {
+WARNED: dict[str, Part] = {
     "the ids of": "id", "the fields of": "fields", "the tokens and": "tokens", "the confidences": "confidence",
     "the groups of": "names",
 }  # fmt: skip
@@ -156,7 +156,7 @@ def read(data: bytes, format: str) -> list[Document]:
 def change(before: Document, after: Document, format: str, warned: Collection[Part]) -> str | None:
     """The first part that has changed without a warning, or has a warning without reason; None if there is none."""
     entry = FORMATS[format]
-    for part in sorted(entry.carries.union(TOLD.values())):
+    for part in sorted(entry.carries.union(WARNED.values())):
         if part == "fields" and "strings" in entry.carries:
             continue
         ours, theirs = (carried(each, part, format) for each in (before, after))
@@ -257,7 +257,7 @@ def lost_parts(document: Document, format: str) -> set[Part] | None:
             log.removeFilter(keep)
     if any(record.name == ENTITIES_LOG.name for record in said):
         return None
-    return {part for record in said for words, part in TOLD.items() if words in record.getMessage()}
+    return {part for record in said for words, part in WARNED.items() if words in record.getMessage()}
 
 
 def check(documents: Sequence[Document], format: str) -> tuple[list[Document], int]:
