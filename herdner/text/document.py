@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, InitVar, asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -88,13 +88,9 @@ class Document:
     scheme: Scheme = "iob2"
     source_tags: Sequence[str] | None = None
     computed_parts: frozenset[str] = frozenset()
-    _: KW_ONLY
-    _are_offsets_valid: InitVar[bool] = False  # set if another document, or a compiled loop, has made the offsets
 
-    def __post_init__(self, _are_offsets_valid: bool) -> None:
+    def __post_init__(self) -> None:
         """Check all offsets of the document, and raise `ValueError` for invalid ones."""
-        if _are_offsets_valid:
-            return
         try:
             fault = find_offset_fault(self.text, self.tokens, self.token_starts, self.token_ends, self.sentence_offsets)
         except (TypeError, BufferError) as error:
@@ -330,7 +326,7 @@ class Document:
                     f" tokens, got {tuple(before)} and {tuple(span)}"
                 )
         document = replace(self, partial=None).with_decoded(spans, scheme, confidences)
-        return replace(document, computed_parts=self.computed_parts - _TAGGED, _are_offsets_valid=True)
+        return document._replace_unchecked(computed_parts=self.computed_parts - _TAGGED)
 
     def with_decoded(
         self,
@@ -351,9 +347,9 @@ class Document:
             The document with these spans and their entities.
         """
         entities = self.entities_from_spans(spans, confidences)
-        return replace(
-            self, spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags,
-            computed_parts=self.computed_parts | _TAGGED, _are_offsets_valid=True,
+        return self._replace_unchecked(
+            spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags,
+            computed_parts=self.computed_parts | _TAGGED,
         )  # fmt: skip
 
     def with_name_ids(self, ids: Sequence[int]) -> Document:
@@ -367,7 +363,15 @@ class Document:
         Raises:
             ValueError: The number of identifiers is not the number of entities.
         """
-        return replace(self, entities=with_name_ids(self.entities, list(ids)), _are_offsets_valid=True)
+        return self._replace_unchecked(entities=with_name_ids(self.entities, list(ids)))
+
+    def _replace_unchecked(self, **values: Any) -> Document:
+        """Return a copy of the document with the given attribute values, whose offsets are valid and not checked."""
+        document = Document.__new__(type(self))  # `copy.copy` and `replace` take two and four times as long
+        vars(document).update(vars(self) | values)
+        for name in ("tags", "names"):  # computed from the values
+            vars(document).pop(name, None)
+        return document
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
         """Return a copy of the document in which ``entities`` replace the annotated entities; `partial` is copied.
@@ -559,6 +563,7 @@ class Document:
         return make_entities(Entity, spans, self.text, self.token_starts, self.token_ends, values)
 
 
+_EMPTY = Document.from_text("")
 _TOKENIZED, _TAGGED = frozenset({"tokens"}), frozenset({"confidence", "names"})
 
 
@@ -579,9 +584,9 @@ def document_from_valid_offsets(
     Returns:
         The document.
     """
-    return Document(
-        text, tokens, token_starts, token_ends, sentence_offsets, id=id, computed_parts=_TOKENIZED,
-        _are_offsets_valid=True,
+    return _EMPTY._replace_unchecked(  # pyright: ignore[reportPrivateUsage]
+        text=text, tokens=tokens, token_starts=token_starts, token_ends=token_ends, sentence_offsets=sentence_offsets,
+        id=id, fields={}, computed_parts=_TOKENIZED,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from herdner import FactorGraph, bounded_error_gibbs, dhg, make_backend
 from herdner.inference.gibbs import bin_sharing
+from herdner.inference.result import Result
 from herdner.studies.convergence import ErrorParts, best_bins, choose_error_bound, joint_distribution
 from herdner.studies.convergence.exact import Focus, full_conditional
 
@@ -86,16 +87,22 @@ def partitions(experiment: Experiment, graph: FactorGraph, lengths: list[int]) -
     return found
 
 
+def mean_error(truth: Array, result: Result) -> float:
+    """Return the mean absolute error of marginals."""
+    assert result.marginals is not None
+    return float(np.abs(result.marginals - truth).mean())
+
+
 def error_bounds(experiment: Experiment, graph: FactorGraph) -> list[dict[str, float | list[float] | None]]:
     """Return the chosen error bound, and the errors of the marginals with all candidates, for several run lengths."""
     truth, sharing, found = make_backend("exact").infer(graph).marginals, bin_sharing(4), []
+    assert truth is not None
     for n_sweeps in [2**k for k in experiment.size((8, 12), (8, 11, 14, 17))]:
         choice = choose_error_bound(graph, n_sweeps, CANDIDATES, sharing=sharing, runs=experiment.size(4, 16), seed=1)
         errors = [
             experiment.repeat(
                 lambda seed, c=c, n=n_sweeps: (
-                    [float(np.abs(bounded_error_gibbs(n, error_bound=c, sharing=sharing).infer(graph, seed).marginals
-                                  - truth).mean())]
+                    [mean_error(truth, bounded_error_gibbs(n, error_bound=c, sharing=sharing).infer(graph, seed))]
                 ),
                 experiment.size(8, 64),
             ).mean()

@@ -95,7 +95,7 @@ class WrittenPart:
     bytes: int
     sha256: str
     failures: tuple[str, ...] = ()
-    languages: dict[str, str] = field(default_factory=dict)
+    languages: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass
