@@ -348,7 +348,7 @@ _ANNOTATION_KEYS = {
 
 
 def _annotation_advice(document: Document) -> str:
-    """Return advice about a document without annotation. It depends on keys that contain one in other formats."""
+    """Return advice about a document without annotation, which may have the annotation keys of another format."""
     lists = [key for key, value in document.fields.items() if isinstance(value, list | tuple)]
     key = next((key for key in _ANNOTATION_KEYS if key in lists), None)
     return "use an annotated file" if key is None else f"if its key {key!r} is one, {_ANNOTATION_KEYS[key]}"

@@ -220,7 +220,7 @@ def _remaining_seconds(seconds: float | None, backend: str, began: float) -> flo
 
 
 def _record(engine: Backend, task: InferenceTask) -> Record | None:
-    """Return the `Record` that the backend `auto` or `exact` needs for a task; return None for all other backends."""
+    """Return the results that `auto` and `exact` have to record for a task; None for all other backends."""
     from herdner.inference.backends.auto import Auto
     from herdner.inference.backends.exact import Exact
     from herdner.inference.record import Record
@@ -326,7 +326,7 @@ def _format(task: InferenceTask, values: np.ndarray, graph: FactorGraph, variabl
 
 
 def _read_truth(path: Path, task: InferenceTask, graph: FactorGraph) -> np.ndarray:
-    """Read the file of ``--truth``; return the values of its task (see `_values`)."""
+    """Read the result file of ``--truth``, and return its values as `_values` returns those of a result."""
     import numpy as np
 
     from herdner.graph.uai_files import read_log_z, read_marginals, read_state

@@ -302,7 +302,7 @@ def _without_zeros(
 def _use_values(
     values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Repeat each feature value for every weight of the feature's group (column); drop features without a group."""
+    """Repeat each feature value once for every weight of its column; drop features whose column has no weight."""
     n_entries = np.append(np.diff(entry_starts), 0)
     return np.repeat(values, n_entries[columns])
 

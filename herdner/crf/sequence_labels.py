@@ -129,7 +129,7 @@ class Labellings(np.ndarray):
         return np.fromiter(sequences, dtype=object, count=len(sequences)).view(Labellings)
 
     def __eq__(self, other: object) -> Any:
-        """Compare label by label if all sequences have equal lengths, else sequence by sequence."""
+        """Compare with other sequences; return an array of booleans as NumPy does, one per label or sequence."""
         return _as_table(self) == _as_table(other)
 
     def __ne__(self, other: object) -> Any:

@@ -399,7 +399,7 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a function that bounds the probability that a difference between two coupled runs spreads in the block.
+    """Return a bound, as a function, for the probability that two coupled runs differ in a range of the block.
 
     The function has the arguments ``entry``, ``v`` and ``w``. The variable ``entry`` is the first variable of the block
     at which the runs differ. The bound is on the probability that they then differ in the range from ``v`` to ``w``,

@@ -208,7 +208,7 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _allowance(size: Floats) -> Floats:
-    """Return bounds on the rounding errors of sums with absolute terms that add up to ``size``; 0 for tiny bounds."""
+    """Bound the rounding errors of sums whose terms have the absolute sum ``size``; tiny bounds become 0."""
     errors = 2 * _EPSILON * size
     return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 

@@ -286,7 +286,7 @@ class _FactorRows:
 
 
 def _rows(values: Floats) -> Floats:
-    """Convert tables to the rows of `Conditionals`; a row has the log-potentials of the variable on the last axis.
+    """Convert tables to the rows of `Conditionals`: a row has one log-potential for each state of a variable.
 
     Rows in which every state is forbidden are NaN.
 

@@ -177,6 +177,6 @@ class MessagePassing:
         self.converged = self.residual <= self.tolerance * self.damping
 
     def _check_states(self) -> None:
-        """Raise `ImpossibleGraph` if the loop has found a variable without a possible state."""
+        """Raise `ImpossibleGraph` if the compiled loop has found a variable without a possible state."""
         if self.loop.fault >= 0:
             raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")

@@ -249,8 +249,8 @@ class HerdnerConsistency(EntityPipe):
         if list(layer.tags) != tags_of(layer_labels(layer)) or layer.scores != "log-potentials":
             raise ModelError(
                 'the layer must have the tags O, B-LABEL and I-LABEL of each label, such as ["O", "B-PER", "I-PER"],'
-                f" and the scores log-potentials, got {list(layer.tags)!r:.80} and {layer.scores}; call the method"
-                " initialize of this component with examples, which trains such a layer"
+                f" got {list(layer.tags)!r:.80}, and its scores must be log-potentials, got {layer.scores}; call the"
+                " method initialize of this component with examples, which trains such a layer"
             )
         layer.backend = self._backend
         self._trained = layer

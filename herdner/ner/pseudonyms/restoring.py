@@ -181,7 +181,7 @@ class Restorer:
         return best, end, _select_original(match, originals)
 
     def _singular(self, key: str, node: dict[str, Any]) -> str:
-        """Return the singular of ``key`` if a pseudonym ends with this singular; else return an empty string."""
+        """Return the singular of the plural word ``key`` if a pseudonym ends with it; else return an empty string."""
         for ending in self._endings:
             singular = key.removesuffix(ending)
             if len(singular) < len(key) and _LEAF in node.get(singular, ()):

@@ -37,7 +37,7 @@ class NumberedStyle:
     """
 
     def __init__(self, names: PseudonymMap, labels: Iterable[str] = ()) -> None:
-        """Find, for each noun of a numbered pseudonym ("Person 3"), the highest number in the map."""
+        """Find the highest number of each noun in the numbered pseudonyms of ``names``, such as 3 of "Person 3"."""
         self._names = names
         self._pattern = look_alikes("numbered", {*labels, *names.labels})
         self._last: Counter[str] = Counter()

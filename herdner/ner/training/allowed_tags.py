@@ -109,7 +109,7 @@ def _with_annotated_labels(document: Document, labels: tuple[str, ...]) -> Docum
 
 
 def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[str]:
-    """Return the tags of the model that a tag in an annotated file may represent.
+    """Return the model's tags for one tag of an annotated file, whose scheme may leave several possible.
 
     B may mark the only token of an entity, and I the last one, unless the file uses S and E for these (``marks_ends``).
     """

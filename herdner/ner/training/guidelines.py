@@ -105,7 +105,7 @@ def _corpus_specific_plan(plan: FeaturePlan) -> FeaturePlan:
 
 
 def _copy(keys: NDArray[np.uint64], corpus: str) -> NDArray[np.uint64]:
-    """Hash the keys of features together with the name of a corpus; the results are the keys of the feature copies."""
+    """Return the keys of the copies of features for one corpus: hashes of the keys and the name of the corpus."""
     return (keys ^ np.uint64(hash_string(f"in the corpus {corpus}"))) * _ODD
 
 

@@ -132,8 +132,8 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
         return cast(Floats, np.linalg.solve(matrix, right))
     except np.linalg.LinAlgError:
         raise ValueError(
-            "D^cor, the correlation part of the error, cannot be computed, because the Gibbs chain returns to a herding"
-            " weight too rarely; use smaller couplings"
+            "D^cor, the correlation part of the error, cannot be computed, because the Gibbs chain too rarely reaches"
+            " some states that choose a herding weight; use smaller couplings"
         ) from None
 
 

@@ -175,7 +175,7 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Focus:
-    """Joint distribution of a variable X and the other variables Z, and the herding weight Y that X uses for each z.
+    """Distribution of a variable X and the joint state Z of all others, and the herding weight that X uses for each z.
 
     The notation is that of HGW19, Sec. 4.1. X has K states, and z is a joint state of the other variables.
 

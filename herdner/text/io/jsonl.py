@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class _InvalidValue(ValueError):
-    """Error: a JSON object contains the same key twice."""
+    """Error: the value of a line is not allowed, because a JSON object contains the same key twice."""
 
 
 ANNOTATION_KEYS = ("entities", "annotated_labels", "unannotated")

@@ -62,7 +62,7 @@ class Source(NamedTuple):
     replace: bool = False
 
     def document_id(self, number: int | None = None) -> FileId:
-        """Return the id of a document in the file that has no id of its own.
+        """Make an id for a document without its own id, from the name of the file and the number of the document.
 
         Args:
             number: Number of the document in the file, from 1; None: it is the only one.
