@@ -978,6 +978,8 @@ cdef class BeliefBucket:
                         self.f.step[i * self.f.n_axes + a] == 0:
                     self.is_sliced[a] = False
             n_slices *= self.f.sizes[a] if self.is_sliced[a] else 1
+        if n_slices * self.copy_at[self.f.n_tables] > self.f.outer * self.f.inner:  # the copies would be too large
+            self.is_sliced, n_slices = np.zeros(n_outer, np.int32), 1
         self.n_after = 1
         a = n_outer - 1
         while a >= 0 and not self.is_sliced[a]:

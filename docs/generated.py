@@ -104,8 +104,10 @@ def score_rows(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, .
         yield corpus_title(name), f"{each['names']:,}", with_interval(each["f1"], each["interval"]), *labels
 
 
-def with_interval(f1: float, interval: tuple[float, float]) -> str:
-    """Return an F1 and its 95 % interval as text."""
+def with_interval(f1: float, interval: tuple[float, float] | None) -> str:
+    """Return an F1 and its 95 % interval, if there is one, as text."""
+    if interval is None:
+        return f"{f1:.1f}"
     return f"{f1:.1f} ({interval[0]:.1f} to {interval[1]:.1f})"
 
 

@@ -65,7 +65,7 @@ static ALWAYS_INLINE double odds_of(const model *m, int64_t i, const state_t *x)
     return product;
 }
 
-/* The same odds where every incidence list has a multiple of four pairs (Conditionals.padded). */
+/* The same odds where every incidence list has a multiple of four pairs (Conditionals.padded_form). */
 static ALWAYS_INLINE double padded_odds(const model *m, int64_t i, const state_t *x) {
     const int64_t begin = m->c.starts[i];
     double product = m->unary[i];

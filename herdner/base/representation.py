@@ -29,7 +29,7 @@ def short_repr(self: object) -> str:
 
 
 def short_value(content: Any) -> str:
-    """Describe a value in at most `MAX_CHARACTERS` characters.
+    """Describe a value briefly, with values of at most `MAX_CHARACTERS` characters.
 
     Args:
         content: Any object.

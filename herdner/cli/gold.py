@@ -69,9 +69,10 @@ class GoldFiles:
         check_repeated_texts(self.sources, files, self.strict)
         documents = [document for file in files for document in file]
         if not any(document.spans for document in documents):
+            advice = "; check the options that rename or leave out labels" if self.renames or core_labels else ""
             raise ValueError(
                 f"{', '.join(source.path for source in self.sources)}: the gold documents have no entity, so there is"
-                " nothing to score; use annotated files"
+                f" nothing to score; use annotated files{advice}"
             )
         check_known_labels(documents, known_labels, model, self.sources)
         return documents if self.case is None else [change_case(document, self.case) for document in documents]

@@ -260,11 +260,10 @@ def _make_backend(
     needs_samples = bool(n_samples) and "n_samples" not in known
     if not needs_samples and (not has_limit or "seconds" in known):
         return engine
-    grows = next((option for option in ("n_starts", "n_sweeps", "max_log2_cells") if option in options), "")
+    grows = next((option for option in ("n_starts", "n_sweeps", "max_log2_cells") if hasattr(engine, option)), "")
+    largest = getattr(engine, grows) if grows in options else None
     try:
-        return TimeLimited(
-            engine, seconds if has_limit else None, n_samples if needs_samples else 0, getattr(engine, grows, None)
-        )
+        return TimeLimited(engine, seconds if has_limit else None, n_samples if needs_samples else 0, largest)
     except UnsupportedRecord:
         raise UsageError(
             f"--task samples requires a backend that draws samples, such as auto, exact, tempered or gibbs, got {name}"
@@ -356,9 +355,14 @@ def _difference(
         mean, largest = (distances.mean(), distances.max()) if len(distances) else (0.0, 0.0)
         return f"the total variation distance of the marginals is {mean:.3g} on average and at most {largest:.3g}"
     if task == "PR":
-        return f"log10 of the partition function differs by {(float(values) - float(expected)) / math.log(10):.3g}"
-    difference = (graph.log_potential(values) - graph.log_potential(expected)) / math.log(10)
+        return f"log10 of the partition function differs by {_log10_ratio(float(values), float(expected)):.3g}"
+    difference = _log10_ratio(float(graph.log_potential(values)), float(graph.log_potential(expected)))
     return f"log10 of the probability of the joint state differs by {difference:.3g}"
+
+
+def _log10_ratio(log_value: float, log_other: float) -> float:
+    """Return the difference of two natural logarithms to base 10; it is 0 if both are -inf."""
+    return 0.0 if log_value == log_other else (log_value - log_other) / math.log(10)
 
 
 def _complete(states: np.ndarray, free: np.ndarray, observed: dict[int, int], n: int) -> np.ndarray:

@@ -125,6 +125,9 @@ def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, strea
     except (FormatError, OSError) as error:
         status.fail(error)
         return
+    except ValueError as error:  # a surrogate in the text or in the map
+        status.fail(f"{name}: {error}")
+        return
     status.documents += 1
     if restorer.unknown:
         listed = ", ".join(word for word, _ in restorer.unknown.most_common(MAX_UNKNOWN))

@@ -236,7 +236,7 @@ def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str |
 
     is_terminal = output.path in (None, "-") and sys.stdout.isatty()
     with run.results(status, visible=not is_terminal) as results:
-        writer_options = {"headed": output.has_headings, "column": output.column}
+        writer_options = {"has_headings": output.has_headings, "column": output.column}
         supported = FORMATS[output.format].write_options
         with open_output(output.path) as stream:
             options = {key: value for key, value in writer_options.items() if key in supported}

@@ -75,11 +75,12 @@ def _value_problem(error: ParserError) -> str:
     """Return the problem of a value that the parser rejected; errors of pydantic are described by their types."""
     causes: Any = getattr(error.__cause__, "errors", None)
     cause: dict[str, Any]
-    (cause,) = causes() if causes is not None else ({"ctx": {"error": error.message}},)
+    cause = causes()[0] if causes is not None else {"ctx": {"error": error.message}}
     details: dict[str, Any] = cause.get("ctx", {})
     if "error" in details:  # the message is complete
         return str(details["error"]).strip().removesuffix(".")
-    return f"must be {_EXPECTED.get(cause['type'], 'a valid value').format_map(details)}, got {cause['input']!r:.60}"
+    expected = _EXPECTED.get(cause["type"]) or cause["msg"].rpartition("should be ")[2]
+    return f"must be {expected.format_map(details)}, got {cause['input']!r:.60}"
 
 
 @contextmanager
@@ -145,11 +146,16 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
         option: Name of the option, for error messages.
 
     Raises:
-        UsageError: The path is a folder, its folder does not exist, or there is no permission to write.
+        UsageError: The path is a folder, its folder does not exist, there is no permission to write, or the extension
+            is that of an archive.
     """
     if output is None or output == "-":
         return
+    from herdner.text.io.source import check_compression
+
     path = Path(output)
+    with usage_errors(option):
+        check_compression(path)
     folder = path.resolve().parent
     if path.is_dir():
         raise UsageError(f"{option} {output}: is a folder; name a file in this folder")

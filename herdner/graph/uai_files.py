@@ -410,15 +410,16 @@ def read_samples(path: str | os.PathLike[str], graph: FactorGraph | None = None)
         FormatError: The file cannot be read.
     """
     tokens = _Tokens(path)
-    lines = tokens.text.splitlines()
+    numbered = list(enumerate(tokens.text.splitlines(), 1))
+    numbered = [(number, line) for number, line in numbered if line.strip()] or numbered  # or no variables
     sizes = _sizes(graph)
-    n = len(sizes) if sizes is not None else len(lines[0].split()) if lines else 0
-    for number, line in enumerate(lines, 1):
+    n = len(sizes) if sizes is not None else len(numbered[0][1].split()) if numbered else 0
+    for number, line in numbered:
         if len(line.split()) != n:
             raise GraphFileError(f"{path}:{number}: a joint state must have {n} numbers, got {len(line.split())}")
     known: Sequence[int | None] = [None] * n if sizes is None else sizes
-    states = [[_read_state_of(tokens, v, size) for v, size in enumerate(known)] for _ in lines]
-    return np.array(states, np.int32).reshape(len(lines), n)
+    states = [[_read_state_of(tokens, v, size) for v, size in enumerate(known)] for _ in numbered]
+    return np.array(states, np.int32).reshape(len(numbered), n)
 
 
 def _result_tokens(path: str | os.PathLike[str], task: str) -> tuple[_Tokens, int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int32s
-from herdner.inference.elimination_order import ReducedGraph
+from herdner.graph.graph import ImpossibleGraph
+from herdner.inference.elimination_order import ReducedGraph, check_clock
 
 _CLOSE = 1e-12  # largest difference of logarithms that counts as none
 
@@ -37,15 +39,20 @@ class PrunedGraph:
     removed: list[tuple[int, Factor]]
 
     @classmethod
-    def of(cls, reduced: ReducedGraph) -> PrunedGraph:
+    def of(cls, reduced: ReducedGraph, until: float = math.inf) -> PrunedGraph:
         """Remove barren variables until none is left.
 
         Args:
             reduced: The graph, without factors that are merged into factors of more variables; the sum of a merged
                 factor depends on more variables.
+            until: Reading of `time.perf_counter` at which the removal ends with an error.
 
         Returns:
             The graph without barren variables, and what was removed.
+
+        Raises:
+            ImpossibleGraph: Entries of -inf forbid every joint state.
+            OutOfTime: The time ``until`` passed before the end.
         """
         factors: dict[tuple[int, ...], Floats] = dict(zip(reduced.scopes, reduced.tables, strict=True))
         scopes_of: list[set[tuple[int, ...]]] = [set() for _ in reduced.sizes]
@@ -55,6 +62,7 @@ class PrunedGraph:
         constant, removed = reduced.constant, list[tuple[int, Factor]]()
         queue = list(range(len(reduced.sizes)))
         while queue:
+            check_clock(until)
             v = queue.pop()
             if len(scopes_of[v]) != 1:
                 continue
@@ -67,6 +75,8 @@ class PrunedGraph:
                 scopes_of[u].discard(scope)
             queue += [u for u in scope if u != v]
             if not rest:
+                if total == -math.inf:
+                    raise ImpossibleGraph("entries of -inf forbid every joint state; allow at least one")
                 constant += float(total)
                 continue
             factors[rest] = factors[rest] + total if rest in factors else total

@@ -151,7 +151,7 @@ def reduce_graph(
         OutOfTime: The time ``until`` passed before the end.
     """
     scopes, tables = single_factors(groups)
-    _check_clock(until)
+    check_clock(until)
     states = _possible_states(sizes, scopes, tables, groups)
     possible = np.array([len(each) for each in states], np.int64)
     remaining = possible > 1
@@ -164,7 +164,7 @@ def reduce_graph(
     numbers = index.tolist()
     for number, (scope, table, is_simple) in enumerate(zip(scopes, tables, _are_simple(groups, is_whole), strict=True)):
         if number % _FACTORS_PER_CHECK == 0:
-            _check_clock(until)
+            check_clock(until)
         if is_simple:
             rest = key = scope if len(variables) == len(sizes) else tuple([numbers[v] for v in scope])
         else:
@@ -178,13 +178,20 @@ def reduce_graph(
         else:
             merged[key] = merged[key] + table if key in merged else table
     absorbing_scope = _absorb(merged, len(variables), until) if absorb else {}
-    _check_clock(until)
+    check_clock(until)
     hosts = _hosts(remaining_scopes, {scope: factor for factor, scope in enumerate(merged)}, absorbing_scope)
     return ReducedGraph(states, variables, list(merged), list(merged.values()), constant, hosts)
 
 
-def _check_clock(until: float) -> None:
-    """Raise `OutOfTime` if `time.perf_counter` has passed ``until``."""
+def check_clock(until: float) -> None:
+    """Raise `OutOfTime` if a time has passed.
+
+    Args:
+        until: Reading of `time.perf_counter`.
+
+    Raises:
+        OutOfTime: The clock is past ``until``.
+    """
     if perf_counter() > until:
         raise OutOfTime
 
@@ -305,7 +312,7 @@ def _absorb(
     largest = max(map(len, merged), default=0)
     for number, scope in enumerate(sorted(sorted(merged), key=len, reverse=True)):
         if number % _FACTORS_PER_CHECK == 0:
-            _check_clock(until)
+            check_clock(until)
         if len(scope) == largest:  # no other scope is a superset
             for v in scope:
                 containing[v].append(scope)

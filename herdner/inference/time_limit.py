@@ -105,6 +105,8 @@ class TimeLimited:
                 backend = replace(backend, n_sweeps=max(backend.n_sweeps, backend.burn_in + per_chain))
             every = max(1, (backend.n_sweeps - backend.burn_in) // per_chain)
             record = Record(best=False, marginals=False, every=every)
+            result = backend.infer(graph, seed, start=start, record=record)
+            return replace(result, samples=None if result.samples is None else result.samples[:, -per_chain:])
         return backend.infer(graph, seed, start=start, record=record)
 
 
@@ -124,5 +126,7 @@ def _has_converged(result: Result, name: str, length: float) -> bool:
     """Return True if a longer run would give the same result."""
     if result.log_z_bounds is not None and result.log_z_bounds[1] - result.log_z_bounds[0] < _CLOSE:
         return True
+    if result.converged is not None:
+        return result.converged
     ended_early = name == "n_sweeps" and result.trace is not None and result.trace.shape[1] < length
-    return ended_early or result.converged is True
+    return ended_early

@@ -60,13 +60,15 @@ class Load(NamedTuple):
 
 
 def post(address: Address, path: str, body: bytes, seconds: float = 60.0) -> int:
-    """Send a request, read the whole response, and return its status."""
+    """Send a request, read the whole response, and return its status; 0 is no response."""
     client = http.client.HTTPConnection(*address, timeout=seconds)
     try:
         client.request("POST", path, body, {"Content-Type": "application/json"})
         response = client.getresponse()
         response.read()
         return response.status
+    except (OSError, http.client.HTTPException):
+        return 0
     finally:
         client.close()
 
@@ -129,10 +131,7 @@ def measure(address: Address, kind: Kind, n_short: int = 20, n_clients: int = N_
 
     def ask() -> None:
         while not stop.is_set():
-            try:
-                status = post(address, kind.path, kind.body)
-            except OSError:
-                status = 0  # no response
+            status = post(address, kind.path, kind.body)
             statuses[status] += 1
             if status != 200:
                 stop.wait(0.05)

@@ -87,22 +87,22 @@ def partitions(experiment: Experiment, graph: FactorGraph, lengths: list[int]) -
     return found
 
 
-def mean_error(truth: Array, result: Result) -> float:
+def mean_error(exact: Result, result: Result) -> float:
     """Return the mean absolute error of marginals."""
+    assert exact.marginals is not None
     assert result.marginals is not None
-    return float(np.abs(result.marginals - truth).mean())
+    return float(np.abs(result.marginals - exact.marginals).mean())
 
 
 def error_bounds(experiment: Experiment, graph: FactorGraph) -> list[dict[str, float | list[float] | None]]:
     """Return the chosen error bound, and the errors of the marginals with all candidates, for several run lengths."""
-    truth, sharing, found = make_backend("exact").infer(graph).marginals, bin_sharing(4), []
-    assert truth is not None
+    exact, sharing, found = make_backend("exact").infer(graph), bin_sharing(4), []
     for n_sweeps in [2**k for k in experiment.size((8, 12), (8, 11, 14, 17))]:
         choice = choose_error_bound(graph, n_sweeps, CANDIDATES, sharing=sharing, runs=experiment.size(4, 16), seed=1)
         errors = [
             experiment.repeat(
                 lambda seed, c=c, n=n_sweeps: (
-                    [mean_error(truth, bounded_error_gibbs(n, error_bound=c, sharing=sharing).infer(graph, seed))]
+                    [mean_error(exact, bounded_error_gibbs(n, error_bound=c, sharing=sharing).infer(graph, seed))]
                 ),
                 experiment.size(8, 64),
             ).mean()

@@ -256,7 +256,7 @@ def elimination() -> None:
     """Compute exact best states and samples, with a bucket that is large enough for several threads."""
     rng = np.random.default_rng(0)
     weights = np.triu(rng.normal(size=(21, 21)), 1)
-    graphs = [herdner.ising(0.4, rng.normal(size=(3, 4))), herdner.boltzmann(weights + weights.T, np.zeros(21))]
+    graphs = [herdner.ising(0.4, rng.normal(size=(3, 4))), herdner.boltzmann_machine(weights + weights.T, np.zeros(21))]
     for n_states in (2, 3, 4):  # log-potentials whose exponentials are no floating-point numbers
         pairs = [[i, j] for i in range(7) for j in range(i)]
         tables = rng.normal(size=(len(pairs), n_states, n_states)) * 400

@@ -212,6 +212,9 @@ def test_results_that_are_written_are_read_again(tmp_path):
     assert read_state(tmp_path / "out.MPE.gz", graph) == [1, 0, 2]
     (tmp_path / "samples").write_text("1 0 2\n0 0 1\n")
     assert read_samples(tmp_path / "samples", graph).tolist() == [[1, 0, 2], [0, 0, 1]]
+    (tmp_path / "samples").write_text("# two samples\n1 0 2\n\n0 0 1\n\n")
+    for known in (graph, None):
+        assert read_samples(tmp_path / "samples", known).tolist() == [[1, 0, 2], [0, 0, 1]]
     (tmp_path / "samples").write_text("\n\n")
     assert read_samples(tmp_path / "samples").shape == (2, 0)
 

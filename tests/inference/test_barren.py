@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from herdner.graph import FactorGraph, TableFactors
+from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import compile_tables
 from herdner.inference.backends.exact import EliminationRun, Exact
 from herdner.inference.barren import PrunedGraph
@@ -80,3 +81,13 @@ def test_samples_contain_the_barren_variables():
     samples = Exact(n_samples=n).infer(graph, 5, record=ONLY_SUMS).samples[0]
     counts = np.bincount(np.ravel_multi_index(tuple(samples.T), tuple(graph.domains.sizes)), minlength=len(p))
     assert (np.abs(counts / n - p) <= 5 * np.sqrt(p / n) + 1e-9).all()
+
+
+def test_a_graph_that_only_sums_show_to_be_impossible_is_refused():
+    """The sums of two factors over their barren variables allow only x = y, and only x != y."""
+    free, equal = np.zeros((2, 2, 2, 2)), np.eye(2, dtype=bool)[:, :, None, None]
+    groups = [TableFactors([scope], np.where(allowed, free, -np.inf)[None])
+              for scope, allowed in (([0, 1, 2, 3], ~equal), ([0, 1, 4, 5], equal))]  # fmt: skip
+    graph = FactorGraph([2] * 6, groups)
+    with pytest.raises(ImpossibleGraph):
+        Exact().infer(graph, record=ONLY_SUMS)

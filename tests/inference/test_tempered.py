@@ -345,3 +345,5 @@ def test_the_mixing_ratio_compares_chains_with_halves_of_chains():
     apart = half[0] + modes, half[1]
     assert mixing_ratio(apart, (whole[0] + 2 * modes, whole[1])) > 4
     assert mixing_ratio(half, half) == np.inf
+    few = modes * (np.arange(50) < 1)[:, None]  # only one variable stays in different modes
+    assert mixing_ratio((half[0] + few, half[1]), (whole[0] + 2 * few, whole[1])) > 4

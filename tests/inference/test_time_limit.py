@@ -54,6 +54,17 @@ def test_a_converged_run_is_the_last():
         assert result.seconds < 60
 
 
+def test_max_product_with_residuals_runs_until_it_converges():
+    result = TimeLimited(make_backend("max-product", schedule="residual"), 600.0, largest=64).infer(GRID)
+    assert result.converged
+
+
+def test_samples_are_the_last_of_each_chain():
+    result = TimeLimited(make_backend("gibbs", n_sweeps=199, n_chains=2), None, 200).infer(GRID, 0)
+    assert result.samples is not None
+    assert result.samples.shape == (2, 100, 64)
+
+
 def test_bounds_on_log_z_become_closer():
     result = TimeLimited(MiniBucket(), 600.0, largest=8.0).infer(GRID)
     first = MiniBucket(4.0).infer(GRID)

@@ -136,7 +136,8 @@ class Auto:
         try:
             limit = min(self.max_log2_cells, math.log2(max(_EXACT_SHARE * self.seconds / CELL_SECONDS, 1.0)))
             seconds = _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0
-            run = EliminationRun.prepare(compiled, seconds, limit, prune=needs_only_sums(request))
+            prune = needs_only_sums(request) and self.max_log2_cells > 0
+            run = EliminationRun.prepare(compiled, seconds, limit, began + _EXACT_SHARE * self.seconds, prune=prune)
             plan = run.plan()
             tables = str(plan)
             remaining = began + _EXACT_SHARE * self.seconds - perf_counter()

@@ -289,7 +289,8 @@ class EliminationRun:
         """
         pruned = None
         if prune:
-            pruned = PrunedGraph.of(reduce_graph(compiled.sizes, compiled.factors, until, absorb=False))
+            pruned = PrunedGraph.of(reduce_graph(compiled.sizes, compiled.factors, until, absorb=False), until)
+            pruned = pruned if pruned.removed else None
         reduced = reduce_tables(compiled, until) if pruned is None else pruned.graph
         order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes, seconds=seconds, limit=limit)
         return cls(compiled, reduced, order, pruned)

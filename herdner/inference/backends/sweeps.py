@@ -35,10 +35,10 @@ def check_seconds(seconds: float | None) -> None:
         seconds: The limit in seconds.
 
     Raises:
-        ValueError: The limit is 0, negative or NaN.
+        ValueError: The limit is 0, negative, infinite or NaN.
     """
     if seconds is not None and not 0 < seconds < math.inf:
-        raise ValueError(f"seconds must be a positive number or None, got {seconds!r}")
+        raise ValueError(f"seconds must be a finite positive number or None, got {seconds!r}")
 
 
 def check_message_memory(compiled: TableGraph, backend: str, per_state: int, per_message: int) -> None:

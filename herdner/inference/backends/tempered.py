@@ -71,7 +71,7 @@ class Tempered:
             independent, the marginals are exact, and each chain has one replica. On other graphs, None is the width 8
             or, with a time limit, the largest of 8, 4, 2 and 1 with which about 1000 rounds fit into the limit. Other
             values exclude the chains of single-site Gibbs sampling.
-        n_chains: Number of independent chains.
+        n_chains: Number of independent chains. With a time limit, there are eight if single-site Gibbs sampling mixes.
         n_threads: Number of threads; None is one for each chain, up to the number of processors. Results do not depend
             on it.
         n_samples: Number of joint states in the result, taken in turn from all chains at equal distances; fewer if
@@ -169,7 +169,7 @@ class Tempered:
         if self.width is None and first is None and allow_whole_block:
             search_seconds = math.inf if self.seconds is None else _SEARCH_SHARE * self.seconds
             block = find_whole_block(reduced, affordable_whole_log2_cells(limit, self.n_chains), search_seconds)
-        run = self._mixing_chains(reduced, rng, began, first) if block is None else None
+        run, is_interrupted = self._mixing_chains(reduced, rng, began, first) if block is None else (None, False)
         is_tuned = block is not None or run is not None
         if run is None:
             if block is not None:
@@ -184,8 +184,9 @@ class Tempered:
                 ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in children]
             run = TemperedRun(reduced, ensembles, self._threads(self.n_chains))
         samples: list[Int32s] = []
-        is_interrupted = False
         try:
+            if is_interrupted:
+                raise KeyboardInterrupt
             possible = None if possible is None else reduced.reduced_state(possible)
             self._sample(run, began, possible, samples, is_tuned)
         except KeyboardInterrupt:
@@ -222,25 +223,31 @@ class Tempered:
 
     def _mixing_chains(
         self, reduced: ReducedGraph, rng: np.random.Generator, began: float, first: Int32s | None
-    ) -> TemperedRun | None:
+    ) -> tuple[TemperedRun | None, bool]:
         """Run chains of single-site Gibbs sampling for a tenth of the time limit; return them if they mix.
 
         Chains that stay in different modes differ more from each other than the two halves of each chain.
+
+        Returns:
+            The chains or None, and True if Ctrl-C stopped them, so that their states so far are the result.
         """
         if self.seconds is None or self.width is not None or first is not None or self.n_replicas == 1:
-            return None
+            return None, False
         until = began + _MIXING_SHARE * self.seconds
         is_short = _MIXING_CHAINS * set_up_seconds(reduced) > (until - perf_counter()) / 3
         if is_short or not all(np.isfinite(table).all() for table in reduced.tables):
-            return None
+            return None, False
         ensembles = [Ensemble.of(reduced, 1, 0, child) for child in rng.spawn(_MIXING_CHAINS)]
         run = TemperedRun(reduced, ensembles, self._threads(_MIXING_CHAINS))
-        n_rounds = run.advance(2**62, until=perf_counter() + (until - perf_counter()) / 3)
-        if run.advance(n_rounds, record=True, until=until) < _LEAST_ROUNDS:
-            return None
-        half = run.sums()
-        run.advance(n_rounds, record=True, until=2 * until - began)
-        return run if mixing_ratio(half, run.sums()) < _MIXING_RATIO else None
+        try:
+            n_rounds = run.advance(2**62, until=perf_counter() + (until - perf_counter()) / 3)
+            if run.advance(n_rounds, record=True, until=until) < _LEAST_ROUNDS:
+                return None, False
+            half = run.sums()
+            run.advance(n_rounds, record=True, until=2 * until - began)
+        except KeyboardInterrupt:
+            return run, True
+        return (run if mixing_ratio(half, run.sums()) < _MIXING_RATIO else None), False
 
     def _sample(
         self, run: TemperedRun, began: float, possible: Int32s | None, samples: list[Int32s], is_tuned: bool

@@ -331,9 +331,9 @@ class Run:
         """
         start = self.n_updates
         end = min(start + self.piece, self.setup.n_steps * self.setup.plan.n_sweeps)
+        self.piece_began = perf_counter()
         if self.driver is not None:
             self.engine.set_uniforms(self.driver(start, end), start)
-        self.piece_began = perf_counter()
         return start, end
 
     def end_piece(self, fault: int, variable: int, is_shared: bool = False) -> None:

@@ -162,7 +162,8 @@ class Manifest:
         """Code of the language of each input file that is not in the model's language, by the path of the file."""
         languages: dict[str, str] = {}
         for part in self.written_parts:
-            languages = languages | {path: languages.get(path, code) for path, code in part.languages.items()}
+            for path, code in part.languages.items():
+                languages.setdefault(path, code)
         return languages
 
     @property

@@ -131,9 +131,10 @@ def tag_files(
     job = TagJob(f"herdner-{uuid4().hex}", data, settings, folder.url, dict(storage_options or {}), inference)
     connection = cluster_client(client, jobs) if isinstance(client, str) else nullcontext(client)
     manifest = _run(job, files, folder, connection, _Callbacks(fail, progress))
-    check = tagger_of(data).language_check
-    for path, other in manifest.languages.items():
-        warn_caller(check.message(other, f"{path}: the text"), LanguageWarning)
+    if languages := manifest.languages:
+        check = tagger_of(data).language_check
+        for path, other in languages.items():
+            warn_caller(check.message(other, f"{path}: the text"), LanguageWarning)
     return manifest
 
 

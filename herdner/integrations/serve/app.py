@@ -72,7 +72,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         413: "The text or the body is too large.",
         422: "A field, a backend or an option is invalid; the message says which.",
         500: "The server failed; its log contains the details.",
-        503: "All workers are busy; try again later.",
+        503: "All workers are busy, or too many large requests are running; try again later.",
         504: "The request exceeded the time limit and was cancelled.",
     }.items()
 }
@@ -144,7 +144,10 @@ def create_app(
         lifespan=lifespan,
     )
     metrics = Metrics()
-    app.add_middleware(RequestGuard, hosts=("localhost", *hosts), body_bytes=limits.body_bytes, seconds=limits.seconds)
+    app.add_middleware(
+        RequestGuard, hosts=("localhost", *hosts), body_bytes=limits.body_bytes, seconds=limits.seconds,
+        large_bodies=limits.n_workers,
+    )  # fmt: skip
     app.add_exception_handler(RequestValidationError, _validation_error)
     for status in (404, 405):
         app.add_exception_handler(status, _no_such_page)

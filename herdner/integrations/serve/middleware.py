@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from time import perf_counter
@@ -23,9 +23,8 @@ LOG = logging.getLogger("herdner.integrations.serve")
 access_logger = logging.getLogger("herdner.integrations.serve.access")
 MAX_LOGGED_PATH = 200  # characters
 # Parsing a large body, such as a file with 30,000 entities, takes the event loop 0.1 s, during which it reads no other
-# request. Therefore only a few requests with large bodies may run at the same time.
+# request. Therefore no more requests with large bodies may run at the same time than there are workers.
 LARGE_BODY_BYTES = 128 * 1024
-MAX_LARGE_BODIES = 2
 
 # The page loads scripts, styles and data only from this server. It has no frames, forms or plugins, and its scripts
 # convert no string to HTML.
@@ -67,11 +66,14 @@ class RequestGuard:
         hosts: Accepted host names.
         body_bytes: Maximum size of a body, in bytes.
         seconds: Time limit for a body.
+        large_bodies: Largest number of requests with large bodies at the same time.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], body_bytes: int, seconds: float) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str], body_bytes: int, seconds: float, large_bodies: int = 2
+    ) -> None:
         """Store the wrapped application, the accepted hosts and the limits of requests."""
-        self.app, self.body_bytes, self.seconds = app, body_bytes, seconds
+        self.app, self.body_bytes, self.seconds, self.large_bodies = app, body_bytes, seconds, large_bodies
         self.hosts = {host.lower() for host in hosts}
         self.n_large_bodies = 0
 
@@ -91,9 +93,10 @@ class RequestGuard:
                     headers.setdefault(name, value)
             await send(message)
 
-        async def refuse(status: int, detail: str) -> None:
+        async def refuse(status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
             # The connection is closed because the rest of the request is not read.
-            await JSONResponse({"detail": detail}, status, {"Connection": "close"})(scope, receive, send_with_headers)
+            response = JSONResponse({"detail": detail}, status, {"Connection": "close", **(headers or {})})
+            await response(scope, receive, send_with_headers)
 
         try:
             headers = Headers(scope=scope)
@@ -104,7 +107,7 @@ class RequestGuard:
         except _ClientDisconnected:
             return
         except HTTPException as refusal:
-            await refuse(refusal.status_code, refusal.detail)
+            await refuse(refusal.status_code, refusal.detail, refusal.headers)
         except Exception:
             LOG.exception("%s %s failed", scope["method"], scope["path"])
             if not started:
@@ -117,8 +120,8 @@ class RequestGuard:
         Raise a 503 error if too many such requests are running.
         """
         is_large = n_bytes > LARGE_BODY_BYTES
-        if is_large and self.n_large_bodies >= MAX_LARGE_BODIES:
-            raise HTTPException(503, "too many large requests are running; try again later")
+        if is_large and self.n_large_bodies >= self.large_bodies:
+            raise HTTPException(503, "too many large requests are running; try again later", {"Retry-After": "2"})
         self.n_large_bodies += is_large
         try:
             yield

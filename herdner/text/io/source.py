@@ -67,7 +67,8 @@ class Source(NamedTuple):
         Args:
             number: Number of the document in the file, from 1; None: it is the only one.
         """
-        return FileId(self.id if number is None else f"{self.id}#{number}")
+        id = self.id if number is None else f"{self.id}#{number}"
+        return FileId(id.encode("utf-8", "replace").decode())  # a file name may have bytes that are not UTF-8
 
 
 Input = str | Path | IO[Any] | Source
@@ -239,6 +240,23 @@ def compress_stream(compression: str, stream: IO[bytes]) -> Any:
     return openers[compression](stream)
 
 
+def check_compression(path: str | os.PathLike[str]) -> None:
+    """Raise `ValueError` if a path has the extension of an archive or compression that cannot be written, as ".zip".
+
+    Args:
+        path: Path of an output file.
+
+    Raises:
+        ValueError: The extension is one of these.
+    """
+    if Path(path).suffix.lower() in _NOT_WRITTEN:
+        *others, last = COMPRESSED
+        raise ValueError(
+            f"{os.fspath(path)}: cannot write files with this extension; expected {', '.join(others)} or {last}, or the"
+            " extension of the format"
+        )
+
+
 @contextmanager
 def create_file(path: str | os.PathLike[str]) -> Generator[Any, None, None]:
     """Open a file for writing by `atomic_write`, so that the file appears only when it is complete.
@@ -253,14 +271,8 @@ def create_file(path: str | os.PathLike[str]) -> Generator[Any, None, None]:
         OSError: The file cannot be written.
         ValueError: The extension is that of an archive or compression that cannot be written, such as ".zip".
     """
-    extension = Path(path).suffix.lower()
-    if extension in _NOT_WRITTEN:
-        *others, last = COMPRESSED
-        raise ValueError(
-            f"{os.fspath(path)}: cannot write files with this extension; expected {', '.join(others)} or {last}, or the"
-            " extension of the format"
-        )
-    compression = COMPRESSED.get(extension)
+    check_compression(path)
+    compression = COMPRESSED.get(Path(path).suffix.lower())
     with (
         atomic_write(path) as file,
         nullcontext(file) if compression is None else compress_stream(compression, file) as binary,

@@ -197,7 +197,9 @@ def test_limits_that_make_no_sense(wrong: dict[str, Any]) -> None:
 # --- bodies
 
 
-def through_guard(messages: list[dict[str, Any]], headers: dict[str, str], wait: bool = False) -> tuple[int, int]:
+def through_guard(
+    messages: list[dict[str, Any]], headers: dict[str, str], wait: bool = False, large_bodies: int = 2
+) -> tuple[int, int]:
     """The status that a guard of 100 bytes and 50 ms gives, and how many of the messages it read."""
     read, sent = [], []
 
@@ -217,7 +219,9 @@ def through_guard(messages: list[dict[str, Any]], headers: dict[str, str], wait:
 
     raw = [(name.encode(), value.encode()) for name, value in {"host": "localhost", **headers}.items()]
     scope = {"type": "http", "method": "POST", "path": "/", "headers": raw}
-    asyncio.run(RequestGuard(application, ["localhost"], 100, 0.05)(scope, receive, send))  # type: ignore[arg-type]
+    guard = RequestGuard(application, ["localhost"], 100, 0.05, large_bodies)
+    asyncio.run(guard(scope, receive, send))  # type: ignore[arg-type]
+    assert (b"retry-after" in dict(sent[0]["headers"])) == (sent[0]["status"] == 503)
     return sent[0]["status"], len(read)
 
 
@@ -239,11 +243,11 @@ def test_a_body_that_does_not_say_is_read_up_to_the_limit() -> None:
 
 def test_only_a_few_large_bodies_are_parsed_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for most, status in ((1, 200), (0, 503)):
-        monkeypatch.setattr("herdner.integrations.serve.middleware.MAX_LARGE_BODIES", most)
         monkeypatch.setattr("herdner.integrations.serve.middleware.LARGE_BODY_BYTES", 50)
-        assert through_guard(parts(2, 30), {}) == (status, 2)
-        assert through_guard(parts(1, 60), {"content-length": "60"}) == (status, int(status == 200))
-        assert through_guard(parts(1, 50), {"content-length": "50"}) == (200, 1)
+        assert through_guard(parts(2, 30), {}, large_bodies=most) == (status, 2)
+        length = {"content-length": "60"}
+        assert through_guard(parts(1, 60), length, large_bodies=most) == (status, int(status == 200))
+        assert through_guard(parts(1, 50), {"content-length": "50"}, large_bodies=most) == (200, 1)
 
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
