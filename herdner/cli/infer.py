@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -135,8 +136,9 @@ def _run(
     try:
         with show_activity("inference"):
             remaining = whole.condition(observed)
-            if not remaining.n_variables:  # no backend is needed
+            if not remaining.n_variables:  # no backend is needed, and none is named in a note
                 engine = Exact(n_samples=getattr(engine, "n_samples", 0))
+                return replace(engine.infer(remaining, seed, record=_record(engine, task)), method=None)
             return engine.infer(remaining, seed, record=_record(engine, task))
     except ImpossibleGraph:
         raise GraphFileError(_impossible_text(whole, observed, graph, evidence)) from None
@@ -169,14 +171,22 @@ def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, 
 
 
 def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: int) -> None:
-    """Print notes on stderr: method, certificate, 95 % interval of log10 Z, and the sample count if it is too small."""
+    """Print notes on stderr: method, missing convergence, certificate, bounds on log10 Z, and a small sample count."""
     if result.method is not None:
         print_note(f"{backend}: {result.method}, {result.seconds:.1f} s")
+    elif result.converged is False:  # the method of `auto` names it
+        print_note(
+            f"{backend}: not converged after {result.n_updates:,} updates, so the result may be inaccurate; try a"
+            " smaller --set damping, a larger --set n_sweeps, more --seconds, or the backend auto"
+        )
     if result.certificate is not None:
         print_note(f"{backend}: {result.certificate}")
     if task == "PR" and result.log_z_interval is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_interval)
         print_note(f"{backend}: the 95 % interval of log10 Z is {low:.6g} to {high:.6g}")
+    if result.log_z_bounds is not None:
+        low, high = (bound / math.log(10) for bound in result.log_z_bounds)
+        print_note(f"{backend}: log10 Z is at least {low:.6g} and at most {high:.6g}")
     if task == "samples" and result.samples is not None:
         n_drawn = math.prod(result.samples.shape[:2])
         if n_drawn < n_samples:
@@ -289,9 +299,9 @@ def _values(
     free = np.setdiff1d(np.arange(len(sizes)), list(observed))
     if task == "PR":
         if result.log_z is None:
+            computes = "does not compute" if result.log_z_bounds is None else "computes only bounds on"
             raise UsageError(
-                f"--task PR: {backend} does not compute the partition function; use the backend exact or"
-                " annealed-importance"
+                f"--task PR: {backend} {computes} the partition function; use the backend exact or annealed-importance"
             )
         return np.array(result.log_z)
     if task == "MAR":

@@ -30,7 +30,7 @@ class Result:
         state: int32[V], the best joint state: the global optimum for exact backends; for samplers the best of the start
             and the ends of sweeps.
         log_potential: Unnormalised log-probability of ``state``.
-        method: Method that the backend ``auto`` chose, and the reason of the choice.
+        method: Method that the backend ``auto`` chose, and the reason of the choice; the predicted cost (``exact``).
         best_states: int32[B, V], the B best joint states, best first (``exact``).
         best_log_potentials: float64[B], their log-potentials.
         log_z: Logarithm of the partition function.
@@ -49,8 +49,8 @@ class Result:
         trace: float64[C, n_sweeps], the log-potential after each sweep.
         samples: int32[C, S, V], recorded joint states.
         sample_sweeps: int64[S], the index of the sweep after which each sample was recorded.
-        converged: True if the messages have converged, False if not (``sum-product``, ``belief-propagation``,
-            ``max-product``).
+        converged: True if the messages or the distributions have converged, False if not (``sum-product``,
+            ``belief-propagation``, ``max-product``, ``tree-reweighted``, ``mean-field``).
         n_updates: Number of updates of single variables, or of messages (``belief-propagation``).
         seconds: Wall time in seconds, including the compilation of the graph.
         error_bounds: float64[V], bounds on the error of ``marginals`` in total variation (``sum-product`` with the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -122,6 +123,34 @@ def test_all_samplers_print_samples(call, files, backend):
     outcome = call(*options, "--samples", "50", "--set", "n_sweeps=20", "--seconds", "5")
     assert len(outcome.out.splitlines()) == 20
     assert "the time sufficed for 20 samples, not 50" in outcome.err
+
+
+def test_a_missing_convergence_and_bounds_are_noted(call, files):
+    graph, uai, _ = files
+    short = ["--set", "n_sweeps=1", "--set", "tolerance=0"]
+    for backend in ("belief-propagation", "max-product", "mean-field", "sum-product", "tree-reweighted"):
+        outcome = call("infer", uai, "--task", "MPE", "-b", backend, *short)
+        assert outcome.code == 0, outcome.err
+        assert outcome.err.count("\n") == 1 + (backend == "tree-reweighted")
+        assert f"{backend}: not converged after " in outcome.err
+        assert "converged" not in call("infer", uai, "--task", "MPE", "-b", backend, "--set", "damping=0.5").err
+    log_z = Exact().infer(graph).log_z / math.log(10)
+    for backend in ("mini-bucket", "tree-reweighted"):
+        outcome = call("infer", uai, "--task", "PR", "-b", backend)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert f"{backend} computes only bounds on the partition function" in outcome.err
+        low, high = re.search(r"log10 Z is at least (\S+) and at most (\S+)\n", outcome.err).groups()
+        assert float(low) - 1e-4 <= log_z <= float(high) + 1e-4
+
+
+def test_exact_inference_prints_its_cost(call, files, tmp_path):
+    graph, uai, _ = files
+    err = call("infer", uai, "-b", "exact").err
+    assert f"exact: {Exact().plan(graph)}, 0." in err
+    assert err.count("\n") == 1
+    assert f"auto: exact ({Exact().plan(graph)}), 0." in call("infer", uai).err
+    (tmp_path / "all.evid").write_text("9 " + " ".join(f"{v} 0" for v in range(9)))
+    assert call("infer", uai, "--evidence", tmp_path / "all.evid", "-b", "gibbs").err == ""
 
 
 def test_results_are_compared_with_a_file_of_the_same_task(call, files, tmp_path):

@@ -133,8 +133,9 @@ class Exact:
             record: Results to record; None records the best states, the marginals and the expected counts.
 
         Returns:
-            The best states and their log-potentials, log_z, marginals, table counts and samples, as requested. Without
-            ``record.best`` and with ``n_best`` of 1, ``state`` is a possible state, not always the best one.
+            The best states and their log-potentials, log_z, marginals, table counts and samples, as requested, and the
+            predicted cost as method. Without ``record.best`` and with ``n_best`` of 1, ``state`` is a possible state,
+            not always the best one.
 
         Raises:
             UnsupportedGraph: The cost exceeds ``max_log2_cells``, or the time exceeds ``seconds``.
@@ -152,7 +153,8 @@ class Exact:
             run = EliminationRun.prepare(compiled, limit / 2, self.max_log2_cells, until, prune=prune)
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("exact", limit)) from None
-        self._check(run.plan())
+        plan = run.plan()
+        self._check(plan)
         remaining = None if self.seconds is None else self.seconds - (perf_counter() - began)
         try:
             result = self.run(run, seed, record, remaining)
@@ -161,7 +163,7 @@ class Exact:
                 f"exact inference on this graph of 2^{run.order.log2_cells:.1f} table cells takes more than"
                 f" {self.seconds:g} s; increase `seconds`, condition on some variables, or use the backend 'auto'"
             ) from None
-        return replace(result, seconds=perf_counter() - began)
+        return replace(result, method=str(plan), seconds=perf_counter() - began)
 
     def run(self, run: EliminationRun, seed: Seed, record: Record | None, seconds: float | None) -> Result:
         """Run exact inference on a prepared graph, and return the result.

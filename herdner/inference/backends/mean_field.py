@@ -74,8 +74,9 @@ class MeanField:
             record: Results to record; None uses the option ``trace``. Marginals are always recorded.
 
         Returns:
-            q as marginals, the bound as log_z, and the bound after each sweep as trace [1, number of sweeps]. The state
-            is the mode of each variable, the smallest one among ties; if -inf entries forbid it, it is repaired.
+            q as marginals, the bound as log_z, whether q has converged, and the bound after each sweep as trace
+            [1, number of sweeps]. The state is the mode of each variable, the smallest one among ties; if -inf entries
+            forbid it, it is repaired.
 
         Raises:
             ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
@@ -91,7 +92,7 @@ class MeanField:
         constant, conditionals = constant_term(compiled.factors), compiled.conditionals
         q = self._start(compiled, seed) if start is None else _point_mass(compiled, start)
         loop = loops.MeanFieldLoop(conditionals.compiled, q, self.damping)
-        n, n_updates, interrupted = len(q), 0, False
+        n, n_updates, converged, interrupted = len(q), 0, False, False
         bounds: list[float] = []
         try:
             for _ in range(self.n_sweeps):
@@ -102,6 +103,7 @@ class MeanField:
                 if trace:
                     bounds.append(constant + lower_bound(compiled, q))
                 if loop.change <= self.tolerance:
+                    converged = True
                     break
         except KeyboardInterrupt:
             interrupted = True
@@ -114,6 +116,7 @@ class MeanField:
             log_z=bounds[-1] if bounds and not interrupted else constant + lower_bound(compiled, q),
             marginals=q,
             trace=np.array([bounds]) if trace else None,
+            converged=converged,
             n_updates=n_updates,
             seconds=perf_counter() - began,
         )
