@@ -10,7 +10,7 @@ it from a graph, and `numpy.savez` writes it from arrays.
 ``table_of_factor_G``       int32[F], the table of each factor; optional if T is 1 or F
 ``scale_G``                 float64[F], the multiplier of each factor's table; optional if all are 1
 ``names``                   uint8[..], the UTF-8 bytes of the variables' names, separated by zero bytes; optional
-``shape``                   int32[..], the shape of a grid; optional
+``shape``                   int32[..], the shape of a grid; optional, absent if cells are observed
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
         )
     compiled = compile_tables(graph)
     arrays: dict[str, Any] = {"format": np.array([VERSION], np.int32), "sizes": compiled.sizes}
-    if graph.shape is not None:
+    if graph.shape is not None and not graph.observed:
         arrays["shape"] = np.array(graph.shape, np.int32)
     if graph.names is not None:
         if any("\0" in name for name in graph.names):

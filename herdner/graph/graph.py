@@ -32,14 +32,17 @@ class FactorGraph:
         domains: The domains of the V variables, such as `Discrete`.
         factors: Groups of factors, such as `TableFactors`.
         names: Distinct names of all variables, or None. `save_graph` stores them; .uai files do not.
-        shape: Sides of a grid whose variables are numbered in row-major order, or None. `save_graph` stores it;
-            .uai files do not.
+        shape: Sides of a grid whose variables are numbered in row-major order, or None. `save_graph` stores it unless
+            cells are observed; .uai files do not.
+        observed: Values of the cells of the grid that `condition` has fixed, by index of the cell; these cells have no
+            variables.
     """
 
     domains: Domains
     factors: tuple[Factors, ...]
     names: tuple[str, ...] | None
     shape: tuple[int, ...] | None
+    observed: Mapping[int, float]
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class FactorGraph:
         *,
         names: Sequence[str] | None = None,
         shape: Sequence[int] | None = None,
+        observed: Mapping[int, float] | None = None,
     ) -> None:
         """Store the domains and the factors; check that the factors fit the domains.
 
@@ -56,9 +60,10 @@ class FactorGraph:
             factors: Groups of factors.
             names: Distinct names of all variables; None for variables without names.
             shape: Sides of a grid whose variables are numbered in row-major order; None for other graphs.
+            observed: Values of the cells of the grid that have no variables, by index of the cell.
 
         Raises:
-            ValueError: A group of factors, the names or the shape do not fit the domains.
+            ValueError: A group of factors, the names, the shape or the observed cells do not fit the domains.
         """
         values = domains if hasattr(domains, "select") else Discrete(domains)  # type: ignore[arg-type]
         object.__setattr__(self, "domains", values)
@@ -70,11 +75,18 @@ class FactorGraph:
                 raise ValueError(f"group {g}: {error}") from None
         object.__setattr__(self, "names", None if names is None else _check_names(names, self.n_variables))
         object.__setattr__(self, "shape", None if shape is None else tuple(int(side) for side in shape))
-        if self.shape is not None and math.prod(self.shape) != self.n_variables:
+        object.__setattr__(self, "observed", dict(observed or {}))
+        if self.shape is None:
+            if self.observed:
+                raise ValueError("observed cells belong to a grid; pass `shape` too, or fix variables by `condition`")
+            return
+        n_cells = math.prod(self.shape)
+        if n_cells != self.n_variables + len(self.observed):
+            text = f" and {len(self.observed)} observed cells" if self.observed else ""
             raise ValueError(
-                f"a grid of shape {self.shape} has {math.prod(self.shape)} variables, but the graph has"
-                f" {self.n_variables}"
+                f"a grid of shape {self.shape} has {n_cells} variables, but the graph has {self.n_variables}{text}"
             )
+        check_variables(np.array(list(self.observed), np.int64), n_cells, "observed: there is no")
 
     def __repr__(self) -> str:
         """Return the numbers of variables, states and factors in one line."""
@@ -160,6 +172,9 @@ class FactorGraph:
     def on_grid(self, values: ArrayLike) -> NDArray[Any]:
         """Reshape an array of one row per variable to the shape of the grid, such as marginals [V, K] to [H, W, K].
 
+        If `condition` has fixed some cells of the grid, these cells get their observed state in an array of states [V],
+        and probability 1 of this state in an array of marginals [V, K].
+
         Args:
             values: One entry or row per variable.
 
@@ -167,12 +182,35 @@ class FactorGraph:
             Array of the shape of the grid, followed by the axes of a row.
 
         Raises:
-            ValueError: The graph has no shape, or ``values`` does not have one row per variable.
+            ValueError: The graph has no shape, ``values`` does not have one row per variable, or it contains neither
+                states nor marginals, but cells are observed.
         """
         if self.shape is None:
             raise ValueError("this graph is not a grid; pass `shape` to FactorGraph")
         rows = self._rows(values)
+        if self.observed:
+            rows = self._with_observed(rows)
         return rows.reshape(self.shape + rows.shape[1:])
+
+    def _with_observed(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return one row per cell of the grid, given one row per variable: states [V] or marginals [V, K]."""
+        cells, states = np.array(list(self.observed)), np.array(list(self.observed.values()))
+        is_real, has_real_states = rows.dtype.kind == "f", states.dtype.kind == "f"
+        is_marginals = rows.ndim == 2 and is_real and not has_real_states
+        if not (is_marginals or (rows.ndim == 1 and is_real == has_real_states)):
+            raise ValueError(
+                "cells of this grid are observed, so values must be states [V] or marginals [V, K], got"
+                f" {rows.dtype} of shape {rows.shape}"
+            )
+        n_states = (max(rows.shape[1], int(states.max()) + 1),) if is_marginals else ()
+        whole = np.zeros((self.n_variables + len(cells), *n_states), rows.dtype)
+        free = np.delete(np.arange(len(whole)), cells)
+        if is_marginals:
+            whole[free, : rows.shape[1]] = rows
+            whole[cells, states] = 1
+        else:
+            whole[free], whole[cells] = rows, states
+        return whole
 
     def _rows(self, values: ArrayLike) -> NDArray[Any]:
         rows = np.asarray(values)
@@ -187,7 +225,7 @@ class FactorGraph:
 
         The log-potential of the new graph at a point equals the log-potential of this graph at the same point,
         completed by the observed values. Factors whose variables are all observed become constants. The remaining
-        variables keep their names.
+        variables keep their names. A grid keeps its shape: `on_grid` fills the observed cells.
 
         Args:
             observed: The value of each observed variable, by index or by name.
@@ -207,7 +245,11 @@ class FactorGraph:
         factors = [part for group in self.factors for part in group.condition(values, is_observed, renumber)]
         remaining = np.flatnonzero(~is_observed)
         names = None if self.names is None else [self.names[v] for v in remaining]
-        return FactorGraph(self.domains.select(remaining), factors, names=names)
+        known = {}
+        if self.shape is not None:
+            cells = np.delete(np.arange(math.prod(self.shape)), list(self.observed))
+            known = {**self.observed, **dict(zip(cells[variables].tolist(), evidence.tolist(), strict=True))}
+        return FactorGraph(self.domains.select(remaining), factors, names=names, shape=self.shape, observed=known)
 
 
 def _check_names(names: Sequence[str], n_variables: int) -> tuple[str, ...]:

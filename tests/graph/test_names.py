@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
-from herdner import FactorGraph, TableFactors, complete_graph, ising, make_backend, potts
+from herdner import (
+    FactorGraph,
+    TableFactors,
+    complete_graph,
+    ising,
+    load_graph,
+    make_backend,
+    potts,
+    save_graph,
+)
 
 
 def rain() -> FactorGraph:
@@ -33,7 +44,30 @@ def test_grids_know_their_shape():
     assert grid.on_grid(np.arange(12))[1, 2] == 6
     assert potts(0.5, np.zeros((2, 3, 4, 5))).shape == (2, 3, 4)
     assert potts(0.5, np.zeros((3, 2)), [[0, 1]]).shape is None
-    assert grid.condition({0: 1}).shape is None
+
+
+def test_observed_cells_of_a_grid_are_filled(tmp_path):
+    grid = potts(0.3, np.random.default_rng(0).normal(size=(2, 3, 3)))
+    rest = grid.condition({1: 2}).condition({3: 0})  # the second index is that of cell 4
+    assert (rest.shape, rest.observed) == ((2, 3), {1: 2, 4: 0})
+    result = make_backend("exact").infer(rest)
+    image = rest.on_grid(result.marginals)
+    assert image.shape == (2, 3, 3)
+    np.testing.assert_array_equal(image[[0, 1], [1, 1]], [[0, 0, 1], [1, 0, 0]])
+    np.testing.assert_array_equal(image.reshape(6, 3)[[0, 2, 3, 5]], result.marginals)
+    states = rest.on_grid(result.state)
+    assert (states[0, 1], states[1, 1], states[1, 2]) == (2, 0, result.state[3])
+    assert grid.log_potential(states.ravel()) == pytest.approx(result.log_potential)
+    whole = grid.condition(dict.fromkeys(range(6), 1))
+    assert whole.on_grid(np.empty(0, np.int32)).tolist() == [[1, 1, 1]] * 2
+    assert grid.condition({}).on_grid(np.arange(6)).shape == (2, 3)
+    copy = pickle.loads(pickle.dumps(rest))
+    np.testing.assert_array_equal(copy.on_grid(result.state), states)
+    save_graph(tmp_path / "rest.npz", rest)
+    assert load_graph(tmp_path / "rest.npz").shape is None
+    for values in (np.zeros(4), np.zeros((4, 3), int)):
+        with pytest.raises(ValueError, match=r"must be states \[V\] or marginals \[V, K\], got"):
+            rest.on_grid(values)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +77,11 @@ def test_grids_know_their_shape():
         ({"names": ["a", "a"]}, "the name 'a' belongs to two variables"),
         ({"names": ["a", 2]}, "names must be a list of strings"),
         ({"names": "ab"}, "names must be a list of strings"),
+        ({"shape": ()}, "has 1 variables"),
         ({"shape": (2, 2)}, r"grid of shape \(2, 2\) has 4 variables, but the graph has 2"),
+        ({"shape": (2, 2), "observed": {0: 1}}, "but the graph has 2 and 1 observed cells"),
+        ({"observed": {0: 1}}, "observed cells belong to a grid"),
+        ({"shape": (3,), "observed": {3: 1}}, "observed: there is no variable 3"),
     ],
 )
 def test_names_and_shapes_are_checked(options, message):
