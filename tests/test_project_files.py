@@ -27,8 +27,6 @@ PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 def test_files_that_a_page_names_are_there(page: str) -> None:
     text = (REPOSITORY / page).read_text(encoding="utf-8")
     named = {*re.findall(r"`((?:tests|scripts|docs|cython_ext|herdner|\.ci|\.github)/[\w./*-]*)", text)}
-    # ../../actions/workflows/NAME is the address of a workflow, relative to that of the README on the forge.
-    text = text.replace("](../../actions/workflows/", "](.github/workflows/").replace(".yml/badge.svg", ".yml")
     named |= {target.partition("#")[0] for target in re.findall(r"\]\(([^)#:]+)\)", text)}
     missing = [path for path in sorted(named) if not list(REPOSITORY.glob(path.rstrip("/")))]
     assert not missing

@@ -34,6 +34,14 @@ def test_each_extra_installs_the_modules_that_the_advice_is_for():
     assert set(Requirement(everything).extras) == set(EXTRAS) - {"jax", "presidio", "sat"}
 
 
+def test_the_installation_page_lists_the_extras_of_the_project() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (REPOSITORY / "docs" / "pages" / "install.md").read_text(encoding="utf-8")
+    _, table = page.split("| extra | adds |\n|---|---|\n")
+    listed = [extra for row in table.splitlines() for extra in re.findall(r"`([^`]+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted(project["optional-dependencies"])
+
+
 def test_a_missing_library_is_an_error_that_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for function in (check_extra, import_extra):
