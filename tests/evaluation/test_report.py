@@ -119,8 +119,8 @@ def test_missing_packages_are_one_line(files, run, monkeypatch):
     code, out, err = run(files["gold"], "--predictions", files["after"], "--format", "html")
     assert code == 0
     assert err.splitlines() == [
-        "herdner: figures need Matplotlib: pip install '.[evaluate]'",
-        "herdner: partial matches need nervaluate: pip install '.[evaluate]'",
+        "herdner: figures need Matplotlib: pip install '.[evaluate]' in the clone of herdner",
+        "herdner: partial matches need nervaluate: pip install '.[evaluate]' in the clone of herdner",
     ]
     assert "figures need Matplotlib: pip install &#39;.[evaluate]&#39;" in out
     assert "<svg" not in out
