@@ -17,7 +17,7 @@ from herdner._ext.consistency import possible_states
 from herdner._ext.elimination_order import GreedyOrder
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.factors import TableFactors
-from herdner.graph.graph import ImpossibleGraph
+from herdner.graph.graph import FactorGraph, ImpossibleGraph
 from herdner.graph.tables import TableGraph
 
 _SLICE_WORK = 2**20  # entries that the search reads between two checks of the clock and of Ctrl-C
@@ -59,6 +59,11 @@ class ReducedGraph:
         """Compute ``sizes``, the number of possible states of each remaining variable."""
         remaining: list[int] = self.variables.tolist()
         object.__setattr__(self, "sizes", [len(self.states[v]) for v in remaining])
+
+    def factor_graph(self) -> FactorGraph:
+        """Build the factor graph of the remaining variables, with one group for each factor."""
+        factors = [TableFactors([scope], table[None]) for scope, table in zip(self.scopes, self.tables, strict=True)]
+        return FactorGraph(np.array(self.sizes, np.int32), factors)
 
     def original_states(self, states: Int32s) -> Int32s:
         """Convert joint states of the remaining variables to joint states of the original graph.

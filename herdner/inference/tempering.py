@@ -26,7 +26,9 @@ from herdner._ext.elimination_order import find_block
 from herdner._ext.replicas import Replicas
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.memory import check_memory, free_memory
+from herdner.graph.tables import compile_tables
 from herdner.inference.elimination_order import ReducedGraph, adjacency, find_elimination_order
+from herdner.inference.gibbs.start import resolve_conflicts
 from herdner.inference.satisfiability import find_possible_state, has_solver
 
 MOST_LOG2_CELLS = 14.0  # log2 of the largest number of cells of a bucket in a block
@@ -347,7 +349,8 @@ class TemperedRun:
         Args:
             n_rounds: Total number of rounds.
             until: Reading of `time.perf_counter` at which the tuning ends early.
-            possible: int32[n], a possible state for ensembles that have not visited one; None searches for a state.
+            possible: int32[n], a possible state for ensembles that have not visited one; None searches for a state by
+                min-conflicts, and then by a solver for satisfiability if it is installed.
 
         Raises:
             ImpossibleGraph: No possible state was visited, and a solver proved that there is none.
@@ -359,8 +362,12 @@ class TemperedRun:
                 for ensemble in self.ensembles:
                     ensemble.adapt()
             n_rounds, length = n_rounds - done, 2 * length
-        if possible is None and self.best() is None and has_solver():
-            possible = find_possible_state(self.reduced)
+        if possible is None and self.best() is None:
+            compiled = compile_tables(self.reduced.factor_graph())
+            repaired = (resolve_conflicts(compiled, state, key) for key, state in enumerate(self.states()))
+            possible = next((state for state in repaired if state is not None), None)
+            if possible is None and has_solver():
+                possible = find_possible_state(self.reduced)
         for ensemble in self.ensembles:
             ensemble.make_possible(possible)
 

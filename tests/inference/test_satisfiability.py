@@ -64,6 +64,14 @@ def test_samplers_start_where_repair_fails():
     assert result.log_potential == 0.0
 
 
+@pytest.mark.parametrize("name", ["tempered", "annealed-importance"])
+def test_tempering_repairs_a_start_without_the_solver(monkeypatch, name):
+    monkeypatch.setattr("herdner.inference.tempering.has_solver", lambda: False)
+    short = {"burn_in": 1} if name == "tempered" else {"n_particles": 2, "n_temperatures": 2}
+    backend = make_backend(name, n_rounds=1, n_replicas=2, width=1, **short)
+    assert backend.infer(latin_square(6), 0).log_potential == 0.0
+
+
 def test_without_the_solver_the_message_names_it(monkeypatch):
     monkeypatch.setattr("herdner.inference.gibbs.start.has_solver", lambda: False)
     graph = FactorGraph([3] * 4, [TableFactors(list(itertools.combinations(range(4), 2)), no_equal(3)[None])])

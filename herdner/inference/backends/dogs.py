@@ -28,7 +28,6 @@ from herdner.dobrushin.blocks import WORKING_TOTAL
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.variation import TargetVariables
 from herdner.graph.edges import is_near
-from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.order import block_steps
 from herdner.graph.scan import fixed_scan, systematic_scan
@@ -237,8 +236,7 @@ def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
     if not is_wide or all(np.isfinite(group.tables).all() for group in compiled.factors):
         return tightest_influence(compiled, exact_states)
     reduced = reduce_tables(compiled)
-    factors = [TableFactors([scope], table[None]) for scope, table in zip(reduced.scopes, reduced.tables, strict=True)]
-    bound = tightest_influence(FactorGraph(np.array(reduced.sizes, np.int32), factors), exact_states)
+    bound = tightest_influence(reduced.factor_graph(), exact_states)
     return bound.to_larger_graph(reduced.variables, compiled)
 
 

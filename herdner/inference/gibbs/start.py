@@ -91,10 +91,8 @@ def probable_state(compiled: TableGraph, marginals: Floats, backend: str) -> Int
 def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32s:
     """Return ``state`` if -inf entries allow it, else an allowed joint state near it.
 
-    Each variable with a factor at -inf is set to the state with the fewest such factors; after ten sweeps ties are
-    broken at random (min-conflicts, Minton et al. 1992). If 500 sweeps do not suffice on a set of chains, the result is
-    the best state of the chains. On other graphs a solver for satisfiability searches for an allowed state, if the
-    extra ``sat`` is installed.
+    If `resolve_conflicts` finds no allowed state on a set of chains, the result is the best state of the chains. On
+    other graphs a solver for satisfiability searches for an allowed state, if the extra ``sat`` is installed.
 
     Args:
         compiled: The graph.
@@ -109,13 +107,9 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
         UnsupportedGraph: No allowed state was reached on a graph that is not a set of chains.
         ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
     """
-    loop = Ascent(compiled.conditionals.compiled, np.ascontiguousarray(state, np.int32))
-    for sweep in range(_SWEEPS):
-        at = 0
-        while at < len(state):
-            at = loop.repair(at, key, sweep)
-        if not loop.moved:
-            return loop.state
+    repaired = resolve_conflicts(compiled, state, key)
+    if repaired is not None:
+        return repaired
     if compiled.find(ChainForm) is not None:
         return Viterbi().infer(compiled).state
     with suppress(ImpossibleGraph):  # the solver's proof raises the same error as a search without a solver
@@ -129,3 +123,27 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
         " some -inf entries by large finite penalties, or use the backend 'exact' (if the treewidth is small) or"
         f" 'tempered'{solver}"
     )
+
+
+def resolve_conflicts(compiled: TableGraph, state: Int32s, key: int) -> Int32s | None:
+    """Search for an allowed joint state near ``state`` by at most 500 sweeps over all variables.
+
+    Each variable with a factor at -inf is set to the state with the fewest such factors; after ten sweeps ties are
+    broken at random (min-conflicts, Minton et al. 1992).
+
+    Args:
+        compiled: The graph.
+        state: int32[V], a joint state.
+        key: Seed of the random ties; the same key gives the same result.
+
+    Returns:
+        int32[V]; None if no allowed state was reached.
+    """
+    loop = Ascent(compiled.conditionals.compiled, np.ascontiguousarray(state, np.int32))
+    for sweep in range(_SWEEPS):
+        at = 0
+        while at < len(state):
+            at = loop.repair(at, key, sweep)
+        if not loop.moved:
+            return loop.state
+    return None
