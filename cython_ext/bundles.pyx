@@ -4,6 +4,8 @@
 Called by likelihood.pyx. The attributes of a word, such as its suffixes, occur together at each occurrence of the word.
 """
 
+import os
+
 import numpy as np
 
 cimport cython
@@ -13,6 +15,8 @@ from hashing cimport mix
 
 from herdner._ext.memory cimport own, require, require_offsets
 
+cdef uint64_t SLOT_SEED = int.from_bytes(os.urandom(8), "little")
+
 cdef enum:
     FEWEST = 32   # tokens that share a bundle; the sums of fewer and more frequent bundles stay in the cache
 
@@ -20,7 +24,10 @@ cdef enum:
 @cython.internal
 @cython.final
 cdef class PairTable:
-    """Number of occurrences of each pair of numbers, and the bundle that it forms."""
+    """Number of occurrences of each pair of numbers, and the bundle that it forms.
+
+    The slots of the table are random, so pairs of a file cannot be chosen to collide.
+    """
     cdef uint64_t[::1] keys      # 0: the slot is empty
     cdef int32_t[::1] counts, bundles
     cdef uint64_t mask, n
@@ -38,7 +45,7 @@ cdef class PairTable:
     @cython.wraparound(False)
     cdef uint64_t slot(self, uint64_t key) noexcept nogil:
         """Return the slot of a key, or the empty slot in which it can be stored."""
-        cdef uint64_t slot = mix(key) & self.mask
+        cdef uint64_t slot = mix(key ^ SLOT_SEED) & self.mask
         while self.keys[slot] != 0 and self.keys[slot] != key:
             slot = (slot + 1) & self.mask
         return slot

@@ -7,8 +7,6 @@ A sparse feature has few weights (entries), one for each tag with which it occur
 of a dense table, which vector code adds.
 """
 
-import os
-
 import numpy as np
 
 cimport cython
@@ -19,14 +17,13 @@ from libc.string cimport memset
 from hashing cimport mix
 
 from herdner._ext.batches cimport BATCH_SEQUENCES, Many, PairCounts
+from herdner._ext.bundles cimport SLOT_SEED
 from herdner._ext.memory cimport own, require, require_offsets
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Workspace, chain_features, chain_score_rows, chain_spread_rows, in_lines, longest, node_marginals, smooth,
     total_log,
 )
 from herdner._ext.bundles import bundle
-
-cdef uint64_t SLOT_SEED = int.from_bytes(os.urandom(8), "little")
 
 
 def number_keys(const uint64_t[::1] keys not None):

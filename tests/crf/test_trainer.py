@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from cpu import cpu_seconds
 from data import news
 
 from herdner._ext.bundles import bundle
@@ -306,3 +307,27 @@ def test_keys_that_were_chosen_to_collide_are_numbered_in_time():
     distinct, numbers = number_keys(np.concatenate([keys, keys[::-1]]))
     assert (distinct == keys).all()
     assert (numbers[10**6 :] == np.arange(10**6)[::-1]).all()
+
+
+def mix(h: np.ndarray) -> np.ndarray:
+    """Return the hashes of `hashing.pxd`, which fixed slots of a table would depend on."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        h = (h ^ h >> np.uint64(33)) * np.uint64(factor)
+    return h ^ h >> np.uint64(33)
+
+
+def test_pairs_of_features_that_were_chosen_to_collide_are_bundled_in_time():
+    """Test 35,000 pairs that fixed slots would put into 256 of 2^18 slots, so that each look-up visits half of them."""
+    n, most, second = 6_000, np.uint64((1 << 18) - 1), np.arange(6_000, dtype=np.uint64)
+    slots = [mix(np.uint64(first + 1) << np.uint64(32) | second) & most for first in range(n)]
+    colliding = np.concatenate([np.column_stack([np.full(n, f), second])[s < 256] for f, s in enumerate(slots)])
+    others = np.random.default_rng(3).integers(0, n, colliding.shape)
+    singles = np.repeat(np.arange(n), 32)  # so that each feature is frequent enough to be bundled
+    starts = np.concatenate([2 * np.arange(len(others)), 2 * len(others) + np.arange(len(singles) + 1)])
+
+    def seconds(pairs: np.ndarray) -> float:
+        uses = np.concatenate([pairs.ravel(), singles]).astype(np.int32)
+        return min(cpu_seconds(lambda: bundle(uses, starts, None, 0, n)) for _ in range(2))
+
+    assert len(colliding) > 30_000
+    assert seconds(colliding) < 4 * seconds(others) + 0.1
