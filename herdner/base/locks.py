@@ -15,10 +15,9 @@ _locks: WeakSet[ForkLock] = WeakSet()
 class ForkLock:
     """Container of a reentrant lock; a forked child process gets a new, unlocked lock.
 
-    The data that the lock protects are consistent in the child.
-
     A fork copies the state of locks but no other threads, so a lock that another thread holds would stay locked in the
-    child. Therefore a fork waits until all of these locks are free, and the child gets new ones.
+    child. Therefore a fork waits at most ``FORK_SECONDS`` for each of these locks, and the child gets new ones. The data
+    that a lock protects are consistent in the child, unless another thread holds the lock for longer than this.
 
     Attributes:
         current: The lock of this process, to be acquired with ``with``.

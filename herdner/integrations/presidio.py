@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from herdner.base.extras import import_extra
+from herdner.base.locks import ForkLock
 from herdner.ner.tagger import Tagger, load
 
 _presidio = import_extra("presidio_analyzer", "the recognizer needs Presidio")
@@ -30,7 +30,7 @@ else:
     SpacyNlpEngine = import_module("presidio_analyzer.nlp_engine").SpacyNlpEngine
 
 _loaded: WeakValueDictionary[tuple[object, ...], Tagger] = WeakValueDictionary()
-_lock = Lock()
+_lock = ForkLock()
 _LEMMATIZER = "herdner_lower_case_lemmas"
 
 ENTITIES: Mapping[str, str] = {"PER": "PERSON", "LOC": "LOCATION", "ORG": "ORGANIZATION"}
@@ -48,7 +48,7 @@ def shared_tagger(model: str) -> Tagger:
     path = Path(model)
     state = path.stat() if path.is_file() else None
     key = model, state and (state.st_mtime_ns, state.st_size)
-    with _lock:
+    with _lock.current:
         tagger = _loaded.get(key)
         if tagger is None:
             tagger = _loaded[key] = load(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 
@@ -23,6 +24,14 @@ def exit_code(pid: int) -> int | None:
     _, status = os.waitpid(pid, 0)
     timer.cancel()
     return os.waitstatus_to_exitcode(status)
+
+
+def test_modules_that_a_child_process_uses_have_no_other_locks() -> None:
+    """The service is left out, because it runs in a process of its own."""
+    package = REPOSITORY / "herdner"
+    left_out = {package / "base" / "locks.py", package / "integrations" / "serve" / "pool.py"}
+    for path in sorted(set(package.rglob("*.py")) - left_out):
+        assert not re.search(r"(?<!Fork)\bR?Lock\(", path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")

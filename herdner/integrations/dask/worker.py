@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, repeat
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from distributed.diagnostics.plugin import WorkerPlugin
 
 import herdner
+from herdner.base.locks import ForkLock
 from herdner.corpora.formats import write_documents
 from herdner.integrations.dask.files import OutputFolder
 from herdner.integrations.dask.manifest import MAX_FAILURES, OutputPart, RunSettings, WrittenPart
@@ -63,7 +63,7 @@ def model_bytes(model: str | os.PathLike[str]) -> ModelBytes:
     return ModelBytes(hashlib.sha256(data).hexdigest(), data)
 
 
-_loading = Lock()
+_loading = ForkLock()
 
 
 def tagger_of(model: ModelBytes) -> Tagger:
@@ -72,7 +72,7 @@ def tagger_of(model: ModelBytes) -> Tagger:
     Args:
         model: Bytes of the model file.
     """
-    with _loading:
+    with _loading.current:
         return _load_tagger(model)
 
 
