@@ -308,6 +308,9 @@ def traverse(const int32_t[::1] scope, const int32_t[::1] factor_of, const int64
     Trees are visited breadth first from their largest variable. Other components are visited in descending order, which
     uses the cache better.
     """
+    scope, factor_of = own(scope, np.int32, 1, "scope"), own(factor_of, np.int32, 1, "factor_of")
+    factor_at, starts = own(factor_at, np.int64, 1, "factor_at"), own(starts, np.int64, 1, "starts")
+    slots = own(slots, np.int32, 1, "slots")
     cdef int64_t n = order.shape[0], root, begin, done = 0, n_seen = 0, j, f, s, links
     cdef uint8_t[::1] seen = np.zeros(n, np.uint8), used = np.zeros(factor_at.shape[0], np.uint8)
     with nogil:

@@ -211,7 +211,7 @@ cdef double weighted(const double *p, const double *row, int n, double share) no
     return total
 
 
-def expected(const double[:, ::1] q not None, sizes, scopes, const int32_t[:] table_of_factor not None,
+def expected(const double[:, ::1] q not None, sizes, scopes, table_of_factor,
              const double[:] scale not None, const double[:, ::1] tables not None, int64_t f):
     """Sum the expected log-potentials of factors from f on, under independent distributions q [V, K] with 0 * -inf = 0.
 
@@ -220,6 +220,7 @@ def expected(const double[:, ::1] q not None, sizes, scopes, const int32_t[:] ta
     cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
     cdef const int32_t[::1] widths = own(sizes, np.int32, 1, "sizes")
     cdef const int32_t[:, ::1] variables = own(scopes, np.int32, 2, "scopes")
+    cdef const int32_t[:] table = own(table_of_factor, np.int32, 1, "table_of_factor", strided=True)
     cdef int64_t spent = 0, t
     cdef int last = <int> variables.shape[1] - 1, n_states
     cdef double part
@@ -227,14 +228,14 @@ def expected(const double[:, ::1] q not None, sizes, scopes, const int32_t[:] ta
     cdef const double *other
     cdef Configurations c
     require(0 <= last < MOST_VARIABLES and f >= 0, "factors have 1 to 64 variables and count from 0")
-    require(table_of_factor.shape[0] == scale.shape[0] == variables.shape[0], "factors need a table and a scale each")
+    require(table.shape[0] == scale.shape[0] == variables.shape[0], "factors need a table and a scale each")
     check_cells(variables, widths, q, tables.shape[1])
     if not variables.shape[0]:
         return 0.0, f
     c.sizes, c.q, c.stride = &widths[0], &q[0, 0], q.shape[1]
     with nogil:
         while f < variables.shape[0] and spent < BUDGET:
-            t = table_of_factor[f]
+            t = table[f]
             if not 0 <= t < tables.shape[0]:
                 with gil:
                     raise IndexError(f"factor {f} uses table {t}, which does not exist")
