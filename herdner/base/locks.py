@@ -16,8 +16,8 @@ class ForkLock:
     """Container of a reentrant lock; a forked child process gets a new, unlocked lock.
 
     A fork copies the state of locks but no other threads, so a lock that another thread holds would stay locked in the
-    child. Therefore a fork waits at most ``FORK_SECONDS`` for each of these locks, and the child gets new ones. The data
-    that a lock protects are consistent in the child, unless another thread holds the lock for longer than this.
+    child. Therefore a fork waits at most ``FORK_SECONDS`` for each of these locks, and the child gets new ones. The
+    protected data are consistent in the child, unless another thread holds the lock for longer than this.
 
     Attributes:
         current: The lock of this process, to be acquired with ``with``.
