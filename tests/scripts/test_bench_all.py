@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bench_all
 import pytest
 from bench_all import Figure, commands, figures, recorded, row, run
 
@@ -28,3 +29,12 @@ def test_every_figure_is_of_a_script_that_is_run():
 def test_a_script_that_fails_ends_it_with_one_line():
     with pytest.raises(SystemExit, match=r"bench_start.py --none: .*No such option"):
         run(["bench_start.py", "--none"])
+
+
+def test_the_page_states_the_speed_of_short_texts(monkeypatch, capsys):
+    values = {"one text of 36 tokens": 0.3, "1,000 texts of 36 tokens": 359.4}
+    rows = [{"what": what, "value": value} for what, value in values.items()]
+    monkeypatch.setattr(bench_all, "figures", lambda: [each for each in figures() if "36 tokens" in each.what])
+    monkeypatch.setattr(bench_all, "run", lambda command: {"rows": rows, "calibration_exp_ns": 5.0})
+    bench_all.main("a:conll", rounds=1)
+    assert "359,000 tokens a second by `pipe`, and 120,000 by `tag`" in capsys.readouterr().out
