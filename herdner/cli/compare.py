@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import is_zipfile
 
-from herdner.cli.common import parse_inference, print_note
+from herdner.cli.common import parse_inference, print_note, show_activity
 from herdner.cli.gold import GoldFiles, read_gold, tag_timed
 from herdner.cli.usage import UsageError
 
@@ -137,10 +137,11 @@ def compare_sides(
         else _tag_side(letter, side, taggers[side.model], gold, inference, seed)
         for letter, side, documents, inference in zip("AB", sides, predictions, inferences, strict=True)
     ]
-    return compare(
-        gold, a, b, rng=np.random.default_rng(seed), n_resamples=resamples, unit=unit, names=names,
-        tokens_per_second=(speed_a, speed_b),
-    )  # fmt: skip
+    with show_activity("comparing"):
+        return compare(
+            gold, a, b, rng=np.random.default_rng(seed), n_resamples=resamples, unit=unit, names=names,
+            tokens_per_second=(speed_a, speed_b),
+        )  # fmt: skip
 
 
 def _load_taggers(sides: list[ComparisonSide]) -> dict[str, Tagger]:

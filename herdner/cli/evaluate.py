@@ -10,7 +10,7 @@ import typer
 
 from herdner.cli import options as opt
 from herdner.cli.command import command
-from herdner.cli.common import parse_inference, print_note
+from herdner.cli.common import parse_inference, print_note, show_activity
 from herdner.cli.compare import compare_sides
 from herdner.cli.gold import GoldFiles, parse_renames, parse_sources, print_table, tag_timed
 from herdner.cli.usage import UsageError, is_set
@@ -140,7 +140,8 @@ def _score_predictions(
     from herdner.text.tokenize import Tokenizer
 
     read_documents = read(source, core_labels=gold_files.core_labels is True, strict=gold_files.strict)
-    documents = [rename_labels(document, gold_files.renames) for document in read_documents]
+    with show_activity(f"reading {source.path}"):
+        documents = [rename_labels(document, gold_files.renames) for document in read_documents]
     labels = {entity.label for document in documents for entity in document.entities}
     gold = gold_files.read(Tokenizer(), labels, source.path)
     aligned = align_documents(gold, documents, name=source.path)
@@ -148,12 +149,13 @@ def _score_predictions(
         print_note(f"{source.path}: {line}")
     predicted = aligned.documents
     rng = np.random.default_rng(seed) if resamples else None
-    tables: list[Tabular] = [score(gold, predicted, rng=rng, n_resamples=resamples or 1)]
-    if consistency:
-        result = measure_consistency(gold, {source.path: predicted})
-        tables += [result, result.inconsistent_names]
-    if names:
-        tables.append(evaluate_names(gold, predicted, "predicted"))
+    with show_activity("scoring"):
+        tables: list[Tabular] = [score(gold, predicted, rng=rng, n_resamples=resamples or 1)]
+        if consistency:
+            result = measure_consistency(gold, {source.path: predicted})
+            tables += [result, result.inconsistent_names]
+        if names:
+            tables.append(evaluate_names(gold, predicted, "predicted"))
     return tables
 
 
@@ -172,10 +174,11 @@ def _score_model(
     inference = parse_inference(backend, set_, tagger)
     gold = gold_files.read(Tokenizer(tagger.model_.tokenizer), tagger.labels, f"model {model}")
     predicted, speed = tag_timed(tagger, gold, inference, seed)
-    scores = score(
-        gold, predicted, rng=np.random.default_rng(seed) if resamples else None, n_resamples=resamples or 1,
-        tokens_per_second=speed, known_labels=tagger.labels,
-    )  # fmt: skip
+    with show_activity("scoring"):
+        scores = score(
+            gold, predicted, rng=np.random.default_rng(seed) if resamples else None, n_resamples=resamples or 1,
+            tokens_per_second=speed, known_labels=tagger.labels,
+        )  # fmt: skip
     return [
         scores,
         *(_measure_consistency(tagger, gold, predicted, inference, seed) if consistency else ()),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from herdner.base.progress import show_progress
-from herdner.cli.common import make_console, print_note
+from herdner.cli.common import make_console, print_note, show_activity
 from herdner.cli.usage import UsageError, check_format, usage_errors
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ def read_gold_files(
     for source in sources:
         annotated: list[Document] = []
         unannotated: list[Document] = []
-        with ParseWarnings(source.path, strict) as warnings:
+        with ParseWarnings(source.path, strict) as warnings, show_activity(f"reading {source.path}"):
             options = encoding_option(source, encoding)
             for document in read(source, core_labels=core_labels, tokenizer=tokenizer, strict=strict, **options):
                 if document.n_tokens and document.is_annotated:

@@ -19,7 +19,7 @@ from herdner.base.messages import format_size
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
-from herdner.cli.common import print_note
+from herdner.cli.common import print_note, show_activity
 from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold, text_keys
 from herdner.cli.usage import UsageError, check_figure, check_not_input, check_writable, is_set, usage_errors
 
@@ -394,10 +394,11 @@ def _print_changes(base: Tagger, tagger: Tagger, development: list[Document]) ->
         )
         return
     plain = [document.without_annotation() for document in development]
-    before, after = (
-        {row.label: row.f1 for row in evaluate(development, list(each.pipe(plain))).per_label}
-        for each in (base, tagger)
-    )
+    with show_activity("scoring the development files"):
+        before, after = (
+            {row.label: row.f1 for row in evaluate(development, list(each.pipe(plain))).per_label}
+            for each in (base, tagger)
+        )
     changes = [f"{label} {100 * (f1 - before.get(label, 0.0)):+.1f}" for label, f1 in after.items()]
     print_note(f"change of the F1 against the base: {', '.join(changes)}")
 
@@ -410,7 +411,8 @@ def _save(
 
     scores = None
     if development:
-        scores = evaluate(development, list(tagger.pipe(d.without_annotation() for d in development)))
+        with show_activity("scoring the development files"):
+            scores = evaluate(development, list(tagger.pipe(d.without_annotation() for d in development)))
         card["scores"] = {"files": files, **scores.to_dict()}
     tagger.model_ = replace(tagger.model_, card=card)
     tagger.save(output, weight_type=weight_type)
