@@ -14,6 +14,18 @@ from data import REPOSITORY
 import herdner
 
 SNIPPET = "import herdner, herdner.ner.tagger as t; print(herdner.__file__, t.__file__, len(herdner.load('en').labels))"
+SPAWNED = f"""
+import multiprocessing
+
+def work():
+    {SNIPPET}
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=work)
+    process.start()
+    process.join()
+    raise SystemExit(process.exitcode)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -26,25 +38,38 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "data"),
     )
     (folder / "script.py").write_text(SNIPPET, encoding="utf-8")
+    (folder / "spawned.py").write_text(SPAWNED, encoding="utf-8")
     (folder / "test_snippet.py").write_text(f"def test_snippet():\n    {SNIPPET}\n", encoding="utf-8")
     return folder
 
 
-def run(clone: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(clone: Path, *arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     # Without the options and workers of the surrounding test run: a worker would capture what the inner test prints.
     outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=clone, env={**outer, **environment}, capture_output=True, text=True
+        [sys.executable, *arguments],
+        cwd=clone,
+        env={**outer, **environment},
+        input=stdin,
+        capture_output=True,
+        text=True,
     )
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("-c", SNIPPET), ("script.py",), ("-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "test_snippet.py")],
-    ids=["-c", "script", "pytest"],
+    ("arguments", "stdin"),
+    [
+        (("-c", SNIPPET), ""),
+        (("script.py",), ""),
+        (("-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "test_snippet.py"), ""),
+        (("-",), f"{SNIPPET}\n"),
+        (("-i",), f"{SNIPPET}\n"),
+        (("spawned.py",), ""),
+    ],
+    ids=["-c", "script", "pytest", "stdin", "interactive", "spawned"],
 )
-def test_the_installed_package_is_imported(clone: Path, arguments: tuple[str, ...]) -> None:
-    completed = run(clone, *arguments)
+def test_the_installed_package_is_imported(clone: Path, arguments: tuple[str, ...], stdin: str) -> None:
+    completed = run(clone, *arguments, stdin=stdin)
     assert completed.returncode == 0, completed.stderr + completed.stdout
     assert "__init__.py" in completed.stdout
     assert str(clone) not in completed.stdout.replace("rootdir: " + str(clone), "")
