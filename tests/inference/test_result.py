@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from dataclasses import fields
 
 import matplotlib
@@ -13,7 +14,7 @@ from data import REPOSITORY
 from matplotlib import pyplot
 
 from herdner.graph import DensityFactors, FactorGraph, chain_graph, ising
-from herdner.inference import Result, make_backend
+from herdner.inference import Result, UnsupportedGraph, make_backend
 from herdner.inference.registry import BACKENDS
 
 matplotlib.use("Agg")
@@ -229,3 +230,15 @@ def test_the_page_on_backends_says_what_each_returns():
     others = {each.name for each in fields(Result)} - set(page) - {"seconds", "n_updates", "method"}
     filled = {name for name in others if any(getattr(result, name) is not None for result in results.values())}
     assert filled <= {"best_log_potentials"}
+
+
+def test_the_description_of_converged_names_the_backends_that_report_it() -> None:
+    entry = re.search(r"^ {8}converged: (.*?)^ {8}n_updates:", Result.__doc__ or "", re.MULTILINE | re.DOTALL)
+    assert entry is not None
+    graph = ising(J=0.3, h=np.full((2, 2), 0.1))
+    reporting = set()
+    for name in BACKENDS:
+        with suppress(UnsupportedGraph):  # chains only
+            if make_backend(name).infer(graph, seed=0).converged is not None:
+                reporting.add(name)
+    assert set(re.findall(r"``([\w-]+)``", entry[1])) == reporting
