@@ -22,12 +22,13 @@ from playwright.sync_api import Page, sync_playwright
 
 from herdner.integrations.serve import create_app
 from herdner.integrations.serve.connections import server_config
+from herdner.ner.inference import DEFAULT_BACKEND
 
 TEXT = """Lawyers for the captain and for Odero met in Kisumu on Monday.
 
 Odero Shipping Co. had dismissed its captain, Halima Lamu, after a storm. Lamu had refused to leave the harbour. \
 "Odero was wrong and Lamu was right," the judge wrote. On Rusinga Island, nobody blames Lamu."""
-COLUMNS = {"viterbi": "without links", "max-product": "with links"}
+COLUMNS = {"viterbi": "without links", DEFAULT_BACKEND: "with links"}
 SHOWN = """titles => {
     const columns = [...document.querySelectorAll(".column")];
     const name = column => column.querySelector("h2").textContent;
@@ -56,7 +57,7 @@ def service() -> Iterator[str]:
 
 
 def compare(page: Page) -> None:
-    """Tag the text on the web page by two backends: by Viterbi without links, and by max-product with links."""
+    """Tag the text on the web page by two backends: by Viterbi without links, and by the default with links."""
     page.wait_for_selector(".entity")
     page.click("#compare summary")
     page.wait_for_selector("#tag:not([aria-busy])")
