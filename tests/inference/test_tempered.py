@@ -81,35 +81,87 @@ def test_blocks_of_width_0_are_single_variables():
     assert np.array_equal(find_blocks([2, 3], [(0, 1)], 0, np.random.default_rng(0)), [[0], [1]])
 
 
-@pytest.mark.parametrize("width", [0, 1, 3])
-@pytest.mark.parametrize("update", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_round_conserves_the_distribution_of_every_replica(seed, update, width):
-    rng = np.random.default_rng(seed)
-    graph = random_graph(rng, 4)
+BETAS = np.array([1.0, 0.6, 0.2])
+
+
+def move(replicas: Replicas, step: str) -> None:
+    """Move all replicas by a step that conserves their distributions, at the inverse temperatures ``BETAS``."""
+    if step in ("forward", "reverse"):  # without exchanges
+        for r, (beta, penalty) in enumerate(zip(BETAS, penalties_of(BETAS), strict=True)):
+            replicas.anneal(r, [beta, beta], [penalty, penalty], reverse=step == "reverse")
+    else:
+        replicas.advance(1, update=step == "round")
+
+
+def moved_states(
+    graph: FactorGraph, width: int, step: str, rng: np.random.Generator, n_runs: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Draw ``n_runs`` states of each replica from its distribution, and move them by one step.
+
+    Returns:
+        All joint states [S, V], their probabilities at each temperature [3, S], and the indices of the states before
+        and after the step [n_runs, 3].
+    """
     sizes, scopes, tables = pieces(graph)
-    betas = np.array([1.0, 0.6, 0.2])
-    penalties = penalties_of(betas)
-    exact = [tempered_probabilities(graph, *pair) for pair in zip(betas, penalties, strict=True)]
-    states = [np.array(list(each)) for each in exact]
-    blocks = find_blocks(sizes, scopes, width, rng)
-    replicas = Replicas(sizes, scopes, tables, blocks, betas, penalties, seed)
-    n_runs = 4000
-    counts = [dict.fromkeys(each, 0) for each in exact]
-    drawn = [rng.choice(len(s), size=n_runs, p=list(e.values())) for s, e in zip(states, exact, strict=True)]
-    moved = 0
+    penalties = penalties_of(BETAS)
+    exact = [tempered_probabilities(graph, *pair) for pair in zip(BETAS, penalties, strict=True)]
+    states, probabilities = np.array(list(exact[0])), np.array([list(each.values()) for each in exact])
+    blocks = find_blocks(sizes, scopes, width, np.random.default_rng(0))
+    replicas = Replicas(sizes, scopes, tables, blocks, BETAS, penalties, int(rng.integers(2**30)))
+    before = np.array([rng.choice(len(states), size=n_runs, p=p) for p in probabilities]).T
+    after = np.empty_like(before)
     for run in range(n_runs):
-        before = np.array([states[r][drawn[r][run]] for r in range(3)])
-        replicas.states = before
-        replicas.advance(1, update=update)
-        moved += (replicas.states != before).any()
-        for r, state in enumerate(replicas.states.tolist()):
-            counts[r][tuple(state)] += 1
-    assert moved > n_runs / 10
+        replicas.states = states[before[run]]
+        move(replicas, step)
+        after[run] = np.ravel_multi_index(replicas.states.T, sizes)
+    return states, probabilities, before, after
+
+
+def pairwise_sums(states: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the total weight of each pair of states of two variables, or of one variable."""
+    is_state = np.concatenate([states == x for x in range(states.max() + 1)], axis=1).astype(float)
+    return is_state.T @ (weights[:, None] * is_state)
+
+
+def dense_graph(rng: np.random.Generator, n: int) -> FactorGraph:
+    """Factors of all pairs of ``n`` binary variables, some of which forbid a state; state 0 of all is allowed."""
+    groups = []
+    for pair in itertools.combinations(range(n), 2):
+        table = rng.normal(scale=0.5, size=(1, 2, 2))
+        table[0, 1, 1] = -np.inf if rng.random() < 0.1 else table[0, 1, 1]
+        groups.append(TableFactors([pair], table))
+    return FactorGraph([2] * n, groups)
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 8])
+@pytest.mark.parametrize("step", ["exchange", "round", "reverse"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_round_conserves_the_distribution_of_every_replica(seed, step, width):
+    """The blocks of width 8 have nine of eleven variables, which differ from block to block."""
+    rng, n_runs = np.random.default_rng(seed), 4000
+    graph = dense_graph(rng, 11) if width == 8 else random_graph(rng, 4)
+    states, probabilities, before, after = moved_states(graph, width, step, rng, n_runs)
+    assert (after != before).any(axis=1).mean() > 0.1
     for r in range(3):
-        for state, probability in exact[r].items():
-            deviation = 5 * np.sqrt(n_runs * probability * (1 - probability)) + 5 * (probability > 0)
-            assert abs(counts[r][state] - n_runs * probability) <= deviation
+        counts = np.bincount(after[:, r], minlength=len(states))
+        for observed, expected in [
+            (counts, probabilities[r]),
+            (pairwise_sums(states, counts), pairwise_sums(states, probabilities[r])),
+        ]:
+            deviation = 5 * np.sqrt(n_runs * expected * (1 - expected).clip(0)) + 5 * (expected > 0)
+            assert (np.abs(observed - n_runs * expected) <= deviation).all()
+
+
+def test_a_reverse_step_is_the_reversal_of_a_round():
+    """With the distribution of a replica at the start, (before, after) and (after, before) are equally distributed."""
+    n_runs, pairs = 10_000, []
+    couplings = [TableFactors([scope], [[[0.5, -0.5], [-0.5, 0.5]]]) for scope in ([0, 1], [1, 2], [0, 2])]
+    graph = FactorGraph([2] * 3, [*couplings, TableFactors([[0]], [[-0.5, 0.5]]), TableFactors([[1]], [[0.5, -0.5]])])
+    for step in ("forward", "reverse"):
+        states, _, before, after = moved_states(graph, 0, step, np.random.default_rng(1), n_runs)
+        first, last = (before, after) if step == "forward" else (after, before)
+        pairs.append(np.bincount(first[:, 0] * len(states) + last[:, 0], minlength=len(states) ** 2))
+    assert (np.abs(pairs[0] - pairs[1]) <= 5 * np.sqrt(pairs[0] + pairs[1]) + 5).all()
 
 
 @pytest.mark.parametrize(
