@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 COMMANDS, ITEMS = load()
 DATA = Path(os.environ.get("HERDNER_DATA", "."))
+VERDICTS = ("agrees", "departs", "not decided", "not in the paper", "not done")
 Found = Mapping[str, Any]
 Kept = Mapping[tuple[str, str, str], tuple[str, str]]
 
@@ -98,7 +99,7 @@ def kept_results(text: str) -> Kept:
         paper = papers.get(line.removeprefix("## "), paper)
         cells = [cell.replace("\0", "|") for cell in line.replace("\\|", "\0").strip("| ").split(" | ")]
         verdict = cells[-1].split(":")[0]
-        if len(cells) == 6 and cells[3] != "-" and verdict.split(",")[0] in ("agrees", "departs", "not in the paper"):
+        if len(cells) == 6 and cells[3] != "-" and verdict.split(",")[0] in VERDICTS[:-1]:
             kept[paper, cells[0], cells[4]] = cells[3], verdict
     return kept
 
@@ -127,13 +128,12 @@ def pictures(paper: str) -> str:
 
 def counts(verdicts: Sequence[str]) -> str:
     """Return a sentence with the number of rows of each verdict."""
-    names = ("agrees", "departs", "not in the paper", "not done")
-    of = {name: sum(verdict.split(",")[0] == name for verdict in verdicts) for name in names}
+    of = {name: sum(verdict.split(",")[0] == name for verdict in verdicts) for name in VERDICTS}
     others = len(verdicts) - sum(of.values())
     return (
         f"Of {len(verdicts)} items, {of['agrees']} agree with the paper, {of['departs']} depart from it,"
-        f" {of['not in the paper']} are not in the paper, {of['not done']} are not done, and the other {others} have no"
-        " measurement of their own."
+        f" {of['not decided']} are not decided, {of['not in the paper']} are not in the paper, {of['not done']} are not"
+        f" done, and the other {others} have no measurement of their own."
     )
 
 

@@ -39,12 +39,12 @@ def test_the_page_has_a_line_for_every_item() -> None:
     assert all(row.count(" | ") == 5 for row in rows)
     assert "did not run" not in text
     verdicts = [re.split("[,:]", row.strip("| ").split(" | ")[-1])[0] for row in rows]
-    n, agree, depart, beyond, not_done, other = map(
+    n, agree, depart, not_decided, beyond, not_done, other = map(
         int, re.findall(r"\d+", re.search(r"^Of \d+ items, .*$", text, re.M)[0])
     )
-    kinds = ("agrees", "departs", "not in the paper", "not done")
-    assert (agree, depart, beyond, not_done) == tuple(verdicts.count(kind) for kind in kinds)
-    assert n == len(rows) == agree + depart + beyond + not_done + other
+    counts = [agree, depart, not_decided, beyond, not_done]
+    assert counts == [verdicts.count(kind) for kind in page_of.VERDICTS]
+    assert n == len(rows) == agree + depart + not_decided + beyond + not_done + other
 
 
 def test_what_is_found_decides_the_verdict_and_a_missing_result_is_told(tmp_path) -> None:
@@ -93,6 +93,27 @@ def test_conditions_can_fail() -> None:
     bins = [4, 6, 8, 12, 16]
     for values, agrees in (([np.exp(-0.3 * b) for b in bins], True), ([b**-1.5 for b in bins], False)):
         assert items.fig6({"bins": bins, "threshold": values})[1] == agrees
+    for exponential, power, agrees in ((0.99, 0.9, True), (0.9, 0.99, False), (0.981, 0.979, None)):
+        decay = {"exponent of N": -1.5, "rate per particle": -0.02, "R^2, exponent of N": power}
+        decay["R^2, rate per particle"] = exponential
+        theory = dict.fromkeys(("fully-corrective", "fully-corrective, exact oracle"), decay)
+        assert items.toy("fully-corrective")({"theory": theory})[1] is agrees
+    for longer, agrees in ((3.0, True), (1.05, None)):
+        seconds = {("herded Gibbs", 100): 1.0, ("herded Gibbs", 400): longer, ("herded Gibbs", 800): 8.0}
+        seconds |= {("annealed Gibbs", 100): 2.0, ("annealed Gibbs", 400): 4.0, ("annealed Gibbs", 800): 8.0}
+        seconds["Viterbi", None] = 0.5
+        table = [
+            {"method": m, "sweeps": n, "seconds": [s], "f1": [85.0 if m == "herded Gibbs" else 84.0]}
+            for (m, n), s in seconds.items()
+        ]
+        found = {"ieer": {"tables": {"chain of a sentence, random start": {"rows": table}}}}
+        assert items.table3_seconds(found)[1] is agrees
+    for evaluations, agrees in (([9.0, 9.0, 36.0], True), ([9.0, 1.0, 21.0], False)):
+        keys = zip(("SVGD", "FWSS", "SP"), evaluations, strict=True)
+        assert items.evaluations18({"costs": {k: {"scores at the largest N": v} for k, v in keys}})[1] == agrees
+    for first, agrees in ((7.0, True), (3.0, False)):
+        rings = {"0 to 1": first, "-1 to 1": 5.0}
+        assert items.table1({k: {"total": v, "exact total": v} for k, v in rings.items()})[1] == agrees
     accuracy = {"FWSS, MAP start": [[0.1, 1.0], [0.6, 0.7]], "SVGD": [[1.0, 2.0], [0.5, 0.65]]}
     assert items.accuracy({"accuracy": accuracy})[1]
     assert not items.accuracy({"accuracy": accuracy | {"SVGD": [[0.1, 0.2], [0.5, 0.65]]}})[1]
