@@ -82,8 +82,9 @@ def main(
     speedup = n * long_seconds / (setup + n * short_seconds)
     right.loglog(n, speedup)
     right.set(xlabel="samples", ylabel="speed-up, end to end")
-    print(f"{found.n_steps} updates ({with_fields.n_steps} with fields) in place of {n_steps}: {short_seconds * 1e6:.3g} us"
-          f" a sample in place of {long_seconds * 1e3:.3g} ms, after {setup:.3g} s of set-up")  # fmt: skip
+    print(f"{found.n_steps} updates ({with_fields.n_steps} with fields) in place of {n_steps}:"
+          f" {short_seconds * 1e6:.3g} us a sample in place of {long_seconds * 1e3:.3g} ms,"
+          f" after {setup:.3g} s of set-up")  # fmt: skip
     results = {
         "side": side, "setup_seconds": setup,
         "n_steps": {"systematic": n_steps, "DoGS": found.n_steps, "DoGS, fields": with_fields.n_steps},
