@@ -28,7 +28,8 @@ LIMITS = [-1, 0, 1, 2, 255, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2*
 TYPES = ["i1", "u1", "i2", "u2", "i4", ">i4", "i8", ">i8", "u8", "f2", "f4", "f8", ">f8", "g", "c16", "?", "O", "U3"]
 LAYOUTS = ["strides", "reversed", "fortran", "unaligned", "memory map", "read-only", "huge"]
 KINDS = ["liar", "two-faced", "masked", "list", "shorter", "longer", "empty", "axis", "no axis", "zeros"]
-COUNTS = ("n_", "max_", "iterations", "size", "most", "num", "at_most")  # a large number of these takes long
+# Parameters whose large values take long.
+COUNTS = ("n_", "burn_in", "thin", "max_", "iterations", "size", "most", "num", "at_most")
 
 
 class TwoFaced:

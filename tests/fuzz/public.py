@@ -45,8 +45,8 @@ LEFT_OUT = {
     "herdner.integrations.serve": "starts processes; target `requests`",
     "herdner.integrations.spacy": "spaCy's own objects; target `spacy`",
     "herdner.integrations.transformers": "loads large models",
-    "herdner.studies.fwss.chains": "10^5 gradients by default",
 }
+SPECIAL = {"__call__", "__eq__", "__getitem__", "__len__"}  # special methods that are called
 KEPT = 4  # recorded calls of each callable
 LARGEST = 200_000  # bytes of the pickled arguments of a recorded call
 MOST_BYTES = 3 << 30
@@ -57,11 +57,17 @@ def left_out(name: str) -> bool:
     return any(name == each or name.startswith(each + ".") for each in LEFT_OUT)
 
 
+def is_generated(value: Any) -> bool:
+    """Return True for methods that `dataclass` has made."""
+    code = code_of(value)
+    return code is None or code.co_filename.startswith("<")
+
+
 def defined(owner: Any, names: dict[str, Any], module: str) -> Iterator[tuple[str, Any]]:
     """Yield the public callables that a module or class defines, by name."""
     for name, value in sorted(names.items()):
         path = f"{getattr(owner, '__module__', module)}.{owner.__qualname__}.{name}" if owner else f"{module}.{name}"
-        if (name.startswith("_") and name != "__call__") or left_out(path):
+        if (name.startswith("_") and (name not in SPECIAL or is_generated(value))) or left_out(path):
             continue
         if owner is None and isinstance(value, type) and value.__module__ == module:
             yield path, value

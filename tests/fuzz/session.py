@@ -300,6 +300,8 @@ def studies() -> None:
             points = sampler(target, 3, seed=0)
             fwss.ksd(points.x, target.density.grad(points.x), 1.0)
             fwss.mmd2(points.x, points.x, 1.0)
+    fwss.sgld(target, 4, burn_in=2, n_chains=2, seed=0)
+    fwss.hmc(target, 4, n_leapfrog=2, n_warmup=4, n_chains=2, seed=0)
     observed = rng.integers(0, 2, (5, 6))
     denoising.denoise(observed, denoising.FlipNoise(0.1, 2), 0.5)
     denoising.estimate_parameters(observed, denoising.FlipNoise(0.1, 2))
