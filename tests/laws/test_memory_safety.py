@@ -596,6 +596,8 @@ from numpy.lib.stride_tricks import as_strided
 from herdner._ext.bundles import bundle
 from herdner._ext.elimination_order import GreedyOrder
 from herdner._ext.likelihood import fill_dense
+from herdner._ext.max_product import traverse
+from herdner._ext.mean_field import expected
 from herdner._ext.text import SentenceLoop
 
 def while_numpy_writes(function, array, value, n_good):
@@ -621,6 +623,12 @@ uses, borders = np.zeros(64, np.int32), np.arange(0, 65, 32)
 while_numpy_writes(lambda: bundle(uses, borders, None, 50, 50), uses, 2**30, 1)
 neighbours = np.array([1, 0], np.int32)
 while_numpy_writes(lambda: GreedyOrder(np.arange(3), neighbours, np.ones(2), 0, 1, 60.0, 0.0), neighbours, 2**30, 1)
+scope, factor_of, slots = (np.array(values, np.int32) for values in ([0, 1, 1, 0], [0, 0, 1, 1], [0, 3, 1, 2]))
+borders, order = np.array([0, 2, 4]), np.zeros(2, np.int32)
+while_numpy_writes(lambda: traverse(scope, factor_of, borders, borders, slots, order), scope, 2**30, 1)
+q, pairs, tables = np.full((2, 2), 0.5), np.array([[0, 1]] * 1000, np.int32), np.zeros(1000, np.int32)
+sizes, ones = np.full(2, 2, np.int32), np.ones(1000)
+while_numpy_writes(lambda: expected(q, sizes, pairs, tables, ones, np.ones((1, 4)), 0), tables, 2**30, 1)
 starts = np.arange(0, 5000, 5)
 while_numpy_writes(lambda: SentenceLoop(["Mr."], ["The"], ".", ")", "(").offsets("ab. \\n" * 1000, ["ab."] * 1000, starts, starts + 3), starts, 2**40, 20)
 """,
