@@ -27,8 +27,8 @@ FIGURE_EXTENSIONS = (".png", ".svg", ".pdf")
 _EXPECTED = {  # by the types of pydantic's errors
     "int_parsing": "a valid integer",
     "float_parsing": "a valid number",
-    "greater_than_equal": "greater than or equal to {ge:g}",
-    "less_than_equal": "less than or equal to {le:g}",
+    "greater_than_equal": "greater than or equal to {ge:.15g}",
+    "less_than_equal": "less than or equal to {le:.15g}",
 }
 
 
