@@ -66,6 +66,9 @@ class Source(NamedTuple):
 
         Args:
             number: Number of the document in the file, from 1; None: it is the only one.
+
+        Returns:
+            The id.
         """
         id = self.id if number is None else f"{self.id}#{number}"
         return FileId(id.encode("utf-8", "replace").decode())  # a file name may have bytes that are not UTF-8
