@@ -129,7 +129,7 @@ def test_held_out_scores_come_from_chains_that_have_not_seen_the_document():
 
     class Fake:
         def __init__(self, chosen):
-            self.weights = type("W", (), {"labels": ("B", "A")})
+            self.weights = type("W", (), {"tags": ("B", "A")})
             self.chosen = set(chosen)
 
         def extractor(self):
