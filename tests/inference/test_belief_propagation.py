@@ -154,14 +154,14 @@ def test_the_cost_limit_of_auto_is_checked():
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
 def test_the_time_of_auto_is_positive(seconds):
-    with pytest.raises(ValueError, match="seconds must be a positive number"):
+    with pytest.raises(ValueError, match="seconds must be a finite positive number"):
         Auto(seconds=seconds)
 
 
 @pytest.mark.parametrize("name", ["belief-propagation", "tree-reweighted", "tempered", "annealed-importance"])
 @pytest.mark.parametrize("seconds", [0, float("inf")])
 def test_time_limits_are_positive_numbers(name, seconds):
-    with pytest.raises(ValueError, match=f"seconds must be a positive number or None, got {seconds}"):
+    with pytest.raises(ValueError, match=f"seconds must be a finite positive number or None, got {seconds}"):
         make_backend(name, seconds=seconds)
 
 
