@@ -61,7 +61,11 @@ class ReducedGraph:
         object.__setattr__(self, "sizes", [len(self.states[v]) for v in remaining])
 
     def factor_graph(self) -> FactorGraph:
-        """Build the factor graph of the remaining variables, with one group for each factor."""
+        """Build the factor graph of the remaining variables, with one group for each factor.
+
+        Returns:
+            The graph, without the constant.
+        """
         factors = [TableFactors([scope], table[None]) for scope, table in zip(self.scopes, self.tables, strict=True)]
         return FactorGraph(np.array(self.sizes, np.int32), factors)
 

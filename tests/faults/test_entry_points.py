@@ -40,7 +40,9 @@ def test_a_call_that_ends_its_process_is_reported(monkeypatch: pytest.MonkeyPatc
 
 def test_methods_and_properties_of_final_classes_are_entry_points() -> None:
     found = entry_points.members(import_module("herdner._ext.elimination"))
-    assert {"CompiledMessages.advance", "CompiledMessages.total", "BeliefBucket.run", "CompiledBucketTree.n"} <= set(found)
+    assert {"CompiledMessages.advance", "CompiledMessages.total", "BeliefBucket.run", "CompiledBucketTree.n"} <= set(
+        found
+    )
 
 
 def test_shared_arrays_change_while_a_call_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

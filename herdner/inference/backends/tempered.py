@@ -185,14 +185,14 @@ class Tempered:
             run = TemperedRun(reduced, ensembles, self._threads(self.n_chains))
         samples: list[Int32s] = []
         try:
-            if is_interrupted:
-                raise KeyboardInterrupt
-            possible = None if possible is None else reduced.reduced_state(possible)
-            self._sample(run, began, possible, samples, is_tuned)
+            if not is_interrupted:
+                possible = None if possible is None else reduced.reduced_state(possible)
+                self._sample(run, began, possible, samples, is_tuned)
         except KeyboardInterrupt:
-            is_interrupted = True
             if run.best() is None:
                 raise
+            is_interrupted = True
+        if is_interrupted:
             if not run.n_recorded:
                 run.make_possible()
                 run.advance(1, record=True)
