@@ -79,7 +79,7 @@ class Auto:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for options out of range."""
         if not 0 < self.seconds < float("inf"):
-            raise ValueError(f"seconds must be a positive number, got {self.seconds!r}")
+            raise ValueError(f"seconds must be a finite positive number, got {self.seconds!r}")
         if not 0 <= self.max_log2_cells <= 60:
             raise ValueError(f"max_log2_cells must be a number from 0 to 60, got {self.max_log2_cells!r}")
         check_integer(self.n_samples, "n_samples", 0)
