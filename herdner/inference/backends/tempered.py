@@ -164,25 +164,11 @@ class Tempered:
         first = None if start is None else reduced.reduced_state(start)
         rng = generator(seed)
         children = rng.spawn(self.n_chains)
-        limit = None if self.seconds is None else self.seconds / self.n_chains
-        block, n_replicas = None, 1
-        if self.width is None and first is None and allow_whole_block:
-            search_seconds = math.inf if self.seconds is None else _SEARCH_SHARE * self.seconds
-            block = find_whole_block(reduced, affordable_whole_log2_cells(limit, self.n_chains), search_seconds)
+        block = self._whole_block(reduced) if first is None and allow_whole_block else None
         run, is_interrupted = self._mixing_chains(reduced, rng, began, first) if block is None else (None, False)
         is_tuned = block is not None or run is not None
         if run is None:
-            if block is not None:
-                ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in children]
-            else:
-                width = WIDTH if self.width is None else self.width
-                if self.width is None and limit is not None:
-                    while width > 1 and _MANY_ROUNDS * self.n_replicas * update_seconds(reduced, width) > limit:
-                        width //= 2
-                width = affordable_width(width, least_seconds(reduced, width, self.n_chains), self.seconds)
-                n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
-                ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in children]
-            run = TemperedRun(reduced, ensembles, self._threads(self.n_chains))
+            run = self._new_run(reduced, children, block, first)
         samples: list[Int32s] = []
         try:
             if not is_interrupted:
@@ -210,7 +196,7 @@ class Tempered:
             log_potential=float(compiled.graph.log_potential(state)),
             marginals=reduced.original_marginals(marginals, compiled.sizes),
             samples=_original_samples(reduced, samples),
-            n_updates=run.n_recorded * len(run.ensembles) * n_replicas * len(reduced.variables),
+            n_updates=run.n_recorded * sum(len(each.betas) for each in run.ensembles) * len(reduced.variables),
             seconds=perf_counter() - began,
         )
         if is_interrupted:
@@ -220,6 +206,35 @@ class Tempered:
     def _threads(self, n_chains: int) -> int:
         """Return the number of threads for a number of chains."""
         return self.n_threads or min(n_chains, os.cpu_count() or 1)
+
+    def _whole_block(self, reduced: ReducedGraph) -> Int32s | None:
+        """Return an order of elimination, int32[n], to draw all variables as one block; None if that is too slow."""
+        if self.width is not None:
+            return None
+        limit = None if self.seconds is None else self.seconds / self.n_chains
+        search_seconds = math.inf if self.seconds is None else _SEARCH_SHARE * self.seconds
+        return find_whole_block(reduced, affordable_whole_log2_cells(limit, self.n_chains), search_seconds)
+
+    def _new_run(
+        self,
+        reduced: ReducedGraph,
+        generators: list[np.random.Generator],
+        block: Int32s | None,
+        first: Int32s | None,
+    ) -> TemperedRun:
+        """Build one chain for each generator: of one whole block, or of replicas with blocks of limited width."""
+        if block is not None:
+            ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in generators]
+            return TemperedRun(reduced, ensembles, self._threads(self.n_chains))
+        limit = None if self.seconds is None else self.seconds / self.n_chains
+        width = WIDTH if self.width is None else self.width
+        if self.width is None and limit is not None:
+            while width > 1 and _MANY_ROUNDS * self.n_replicas * update_seconds(reduced, width) > limit:
+                width //= 2
+        width = affordable_width(width, least_seconds(reduced, width, self.n_chains), self.seconds)
+        n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
+        ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in generators]
+        return TemperedRun(reduced, ensembles, self._threads(self.n_chains))
 
     def _mixing_chains(
         self, reduced: ReducedGraph, rng: np.random.Generator, began: float, first: Int32s | None
