@@ -69,7 +69,7 @@ class Format:
         is_json: Files of the format are JSON, which represents single surrogates (U+D800 to U+DFFF) by escapes.
         carries: Parts of a document that writing and then reading leaves unchanged. `write_documents` refuses documents
             with partial annotation or surrogates if the format cannot represent them, and warns about other parts.
-            Formats for display carry nothing.
+            The set is empty for formats for display.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Removal of barren variables, which exact inference of log Z and exact samples does not need."""
+"""Removal of variables that exact inference does not need for log Z and samples."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PrunedGraph:
 
     Attributes:
         whole: The graph with barren variables.
-        graph: The graph without them. It has the same log Z, and no hosts.
+        graph: The graph without barren variables, with the same log Z. Its factors are not assigned to hosts.
         kept: int64[n], the variables of ``whole`` that remain.
         removed: Each barren variable with its factor, in the order of their removal, as variables of ``whole``.
     """
@@ -48,7 +48,7 @@ class PrunedGraph:
             until: Reading of `time.perf_counter` at which the removal ends with an error.
 
         Returns:
-            The graph without barren variables, and what was removed.
+            The graph without barren variables, and the removed variables with their factors.
 
         Raises:
             ImpossibleGraph: Entries of -inf forbid every joint state.

@@ -191,7 +191,7 @@ def equalise_rejections(betas: Floats, rejection_rates: Floats) -> Floats:
 
 
 def mixing_ratio(half: tuple[Floats, Floats], whole: tuple[Floats, Floats]) -> float:
-    """Return the difference between halves of different chains, divided by that between the halves of one chain.
+    """Return the ratio of the differences between chains to the differences within chains.
 
     The result is the larger ratio of the means over all variables, and of the largest differences of a variable. The
     second ratio is large if only a few variables stay in different modes.
@@ -207,7 +207,7 @@ def mixing_ratio(half: tuple[Floats, Floats], whole: tuple[Floats, Floats]) -> f
     if not whole[0].size or (half[1] == 0).any() or (counts == 0).any():
         return math.inf
     first, second = half[0] / half[1], (whole[0] - half[0]) / counts
-    # [chains, n]: the mean difference of each variable, between the first half of each chain and the chain behind
+    # [chains, n]: mean difference of each variable between one half of a chain and the other half of the k-th next
     differences = np.array([np.abs(first - np.roll(second, k, axis=0)).mean(axis=(0, 2)) for k in range(len(first))])
     own, others = differences[0], differences[1:].mean(axis=0)
     return float(max(others.mean() / max(own.mean(), 1e-12), others.max() / max(own.max(), 1e-12)))

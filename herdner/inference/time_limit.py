@@ -27,8 +27,8 @@ class TimeLimited:
     """Backend that repeats another backend with more and more sweeps; the last run takes most of the time.
 
     For `ICM`, the number of starts grows in place of the number of sweeps; for `MiniBucket`, the number of table cells.
-    A run that has converged is the last one. A backend without such an option, such as `Viterbi`, runs once. The first
-    run has four sweeps, and it exceeds a limit that is shorter.
+    No run follows a run that has converged. A backend without such an option, such as `Viterbi`, runs once. The first
+    run is short (four sweeps), but it is completed even if it exceeds the limit.
 
     Attributes:
         backend: The backend.
@@ -78,7 +78,7 @@ class TimeLimited:
             now = perf_counter()
             backend = replace(self.backend, **{name: length}) if name else self.backend  # type: ignore[type-var]
             try:
-                found = self._run(backend, compiled, rng, start, record)
+                latest = self._run(backend, compiled, rng, start, record)
             except KeyboardInterrupt:
                 if result is None:
                     raise
@@ -88,8 +88,8 @@ class TimeLimited:
                     raise
                 return result
             seconds = perf_counter() - now
-            result = replace(_combine(result, found), seconds=perf_counter() - began)
-            if not name or length >= largest or _has_converged(found, name, length):
+            result = replace(_combine(result, latest), seconds=perf_counter() - began)
+            if not name or length >= largest or _has_converged(latest, name, length):
                 return result
             assert self.seconds is not None
             growth = min(_SHARE * (self.seconds - result.seconds) / seconds, _LARGEST_GROWTH)

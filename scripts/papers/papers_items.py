@@ -64,16 +64,16 @@ class Item:
 HEAD = """# The papers, item by item
 
 This page lists every table, figure and theorem of the five papers that herdner implements. Each row of the tables is
-an item: one or more tables, figures or theorems of a paper. The row has the result of the paper, the result of
+an item: tables, figures or theorems of a paper, or one claim of them. It has the result of the paper, the result of
 herdner, and a verdict: herdner's result "agrees" with the paper or "departs" from it. The verdict of a drawing or of a
 step of a proof is "nothing to measure". The command `python scripts/papers/all.py` writes this page.
 
 {counts}
 
-* The columns "result of herdner" and "verdict" are computed from the output of the command. The verdict is "agrees" if
-  the condition in the row holds, else "departs". It is "not decided" if the results fulfil the part of the condition
-  that says so. Experiments that a paper does not have are "not in the paper". A condition tests the order of methods
-  or the law that the paper states. It tests digits only if the item names them.
+* The columns "result of herdner" and "verdict" are computed from the output of the command. The verdict is "agrees"
+  if the condition in the row holds, else "departs". Some conditions also state when the results are inconclusive; the
+  verdict is then "not decided". Experiments that a paper does not have are "not in the paper". A condition tests the
+  order of methods or the law that the paper states. It tests digits only if the item names them.
 * Items without a command are checked by the tests that their condition names.
 * If `all.py` does not run the command of an item, the row keeps its earlier result.
 * Commands run in the folder `scripts/papers`. Names in braces are folders of pictures and texts.

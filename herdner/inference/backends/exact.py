@@ -253,7 +253,7 @@ class EliminationRun:
         compiled: The graph.
         reduced: The graph without impossible states.
         order: The elimination order of the reduced graph.
-        pruned: The removal of barren variables, if the reduced graph is without them.
+        pruned: Graph before and after the removal of barren variables; None if none was removed.
     """
 
     compiled: TableGraph

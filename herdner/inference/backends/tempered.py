@@ -54,8 +54,8 @@ class Tempered:
     before the recorded rounds.
 
     With a time limit, eight chains of single-site Gibbs sampling run first, for a tenth of the time, unless entries of
-    -inf forbid joint states. If two chains differ little more than the two halves of one chain, tempering would only
-    take time from the sampling, and these chains are continued in place of the tempered ones.
+    -inf forbid joint states. If two chains differ little more than the two halves of one chain, tempering is
+    not needed, and these chains continue instead of tempered chains.
 
     Attributes:
         n_rounds: Number of recorded rounds.

@@ -299,8 +299,8 @@ def add_requirement(nlp: Language) -> bool:
         nlp: The pipeline.
 
     Returns:
-        Whether the pipeline is being loaded: its requirements contain herdner, but not because an earlier call has
-        added it, and no component has read its saved parts. A saved pipeline contains the models of its components.
+        True if the pipeline is being loaded: its requirements contained herdner before the first call, and no component
+        has read its saved parts yet. A saved pipeline contains the models of its components.
     """
     requirements = list(nlp.meta.get("requirements") or [])
     is_present = any(split_requirement(each)[0] == "herdner" for each in requirements)

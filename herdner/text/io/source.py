@@ -244,13 +244,13 @@ def compress_stream(compression: str, stream: IO[bytes]) -> Any:
 
 
 def check_compression(path: str | os.PathLike[str]) -> None:
-    """Raise `ValueError` if a path has the extension of an archive or compression that cannot be written, as ".zip".
+    """Raise `ValueError` if a path has the extension of an archive that cannot be written, such as ".zip".
 
     Args:
         path: Path of an output file.
 
     Raises:
-        ValueError: The extension is one of these.
+        ValueError: Files with this extension cannot be written.
     """
     if Path(path).suffix.lower() in _NOT_WRITTEN:
         *others, last = COMPRESSED

@@ -447,7 +447,7 @@ def json_line(record: dict[str, Any]) -> str:
 
 
 def encode(text: str) -> bytes:
-    """Encode a text in UTF-8, which all writers do by this function.
+    """Encode a text in UTF-8. All writers use this function.
 
     Args:
         text: The text.
