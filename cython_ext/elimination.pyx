@@ -962,7 +962,7 @@ cdef class BeliefBucket:
         self.divide()
 
     cdef int divide(self) except -1:
-        """Choose the axes of the slices, and allocate the sums of each slice."""
+        """Choose the axes of the slices, and allocate the sums and copies of each slice, which are smaller than the table."""
         cdef Py_ssize_t i, a, n_slices = 1, n_outer = self.f.n_axes - self.f.n_inner
         cdef int64_t length
         cdef bint is_small
@@ -972,14 +972,13 @@ cdef class BeliefBucket:
             is_small = length <= COPIED_CELLS or length <= self.f.outer * self.f.inner // COMBINED_PART
             self.copy_at[i + 1] = self.copy_at[i] + (length if is_small else 0)
         for a in range(n_outer):
-            self.is_sliced[a] = n_slices < LEAST_SLICES
+            self.is_sliced[a] = n_slices < LEAST_SLICES and \
+                n_slices * self.f.sizes[a] * self.copy_at[self.f.n_tables] <= self.f.outer * self.f.inner
             for i in range(self.f.n_tables):
                 if self.f.output[i] != NULL and self.copy_at[i] == self.copy_at[i + 1] and \
                         self.f.step[i * self.f.n_axes + a] == 0:
                     self.is_sliced[a] = False
             n_slices *= self.f.sizes[a] if self.is_sliced[a] else 1
-        if n_slices * self.copy_at[self.f.n_tables] > self.f.outer * self.f.inner:  # the copies would be too large
-            self.is_sliced, n_slices = np.zeros(n_outer, np.int32), 1
         self.n_after = 1
         a = n_outer - 1
         while a >= 0 and not self.is_sliced[a]:

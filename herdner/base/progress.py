@@ -45,7 +45,7 @@ def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | H
 
     texts = [TextColumn(column) for column in columns]
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), *texts, TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(), *texts, TimeElapsedColumn(),
         console=Console(stderr=True), transient=True,
     ) as display:  # fmt: skip
         yield display

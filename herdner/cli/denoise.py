@@ -101,7 +101,7 @@ def _formats(paths: list[Path]) -> dict[Path, str]:
     from herdner.studies.denoising.pictures import picture_format
 
     for path in paths:
-        check_writable(path)
+        check_writable(path, is_text=False)
     return {path: picture_format(path) for path in paths}
 
 

@@ -177,7 +177,7 @@ def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: i
     elif result.converged is False:  # the method of `auto` names it
         print_note(
             f"{backend}: not converged after {result.n_updates:,} updates, so the result may be inaccurate; try a"
-            " smaller --set damping, a larger --set n_sweeps, more --seconds, or the backend auto"
+            " larger --set n_sweeps, more --seconds, or the backend auto"
         )
     if result.certificate is not None:
         print_note(f"{backend}: {result.certificate}")
@@ -186,7 +186,7 @@ def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: i
         print_note(f"{backend}: the 95 % interval of log10 Z is {low:.6g} to {high:.6g}")
     if result.log_z_bounds is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_bounds)
-        print_note(f"{backend}: log10 Z is at least {low:.6g} and at most {high:.6g}")
+        print_note(f"{backend}: log10 Z is at least {low:.12g} and at most {high:.12g}")
     if task == "samples" and result.samples is not None:
         n_drawn = math.prod(result.samples.shape[:2])
         if n_drawn < n_samples:
@@ -253,7 +253,7 @@ def _make_backend(
         UsageError: The backend or an option is unknown, or a value is not valid.
     """
     from herdner.inference import BACKENDS, UnsupportedRecord, describe_backend
-    from herdner.inference.time_limit import TimeLimited
+    from herdner.inference.time_limit import TimeLimited, length_option
 
     options = parse_options(pairs, "--set")
     known = [option.name for option in describe_backend(name).options] if name in BACKENDS else []
@@ -270,7 +270,7 @@ def _make_backend(
     needs_samples = bool(n_samples) and "n_samples" not in known
     if not needs_samples and (not has_limit or "seconds" in known):
         return engine
-    grows = next((option for option in ("n_starts", "n_sweeps", "max_log2_cells") if hasattr(engine, option)), "")
+    grows = length_option(engine)
     largest = getattr(engine, grows) if grows in options else None
     try:
         return TimeLimited(engine, seconds if has_limit else None, n_samples if needs_samples else 0, largest)
@@ -293,10 +293,10 @@ def _values(
     """
     import numpy as np
 
+    from herdner.graph.graph import insert_observed
     from herdner.graph.tables import compile_tables
 
     sizes = compile_tables(graph).sizes
-    free = np.setdiff1d(np.arange(len(sizes)), list(observed))
     if task == "PR":
         if result.log_z is None:
             computes = "does not compute" if result.log_z_bounds is None else "computes only bounds on"
@@ -307,16 +307,13 @@ def _values(
     if task == "MAR":
         if result.marginals is None:
             raise UsageError(f"--task MAR: {backend} does not compute marginals; use the backend exact or sum-product")
-        marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
-        marginals[list(observed), list(observed.values())] = 1.0
-        marginals[free, : result.marginals.shape[1]] = result.marginals
-        return marginals
+        return insert_observed(result.marginals, observed, int(sizes.max(initial=1)))
     if task == "MPE":
-        return _complete(result.state[None], free, observed, len(sizes))[0]
+        return insert_observed(result.state, observed).astype(np.int32)
     assert result.samples is not None
     n_drawn = math.prod(result.samples.shape[:2])
-    drawn = result.samples.swapaxes(0, 1).reshape(n_drawn, len(free))[:n_samples]  # one sample of each chain in turn
-    return _complete(drawn, free, observed, len(sizes))
+    drawn = result.samples.swapaxes(0, 1).reshape(n_drawn, -1)[:n_samples]  # one sample of each chain in turn
+    return insert_observed(drawn.T, observed).T.astype(np.int32)
 
 
 def _format(task: InferenceTask, values: np.ndarray, graph: FactorGraph, variables: list[int] | None) -> str:
@@ -373,13 +370,3 @@ def _difference(
 def _log10_ratio(log_value: float, log_other: float) -> float:
     """Return the difference of two natural logarithms to base 10; it is 0 if both are -inf."""
     return 0.0 if log_value == log_other else (log_value - log_other) / math.log(10)
-
-
-def _complete(states: np.ndarray, free: np.ndarray, observed: dict[int, int], n: int) -> np.ndarray:
-    """Add the observed states to N joint states of the free variables; return one joint state per row, int32[N, n]."""
-    import numpy as np
-
-    whole = np.zeros((len(states), n), np.int32)
-    whole[:, list(observed)] = list(observed.values())
-    whole[:, free] = states
-    return whole

@@ -151,7 +151,7 @@ def train(
 
     if trainer != "herdner":
         check_crfsuite()
-    check_writable(output)
+    check_writable(output, is_text=False)
     check_figure(figure, "--figure")
     templates, learner = _links(links, language)
     sources, dev_sources = parse_sources(train, input_), parse_sources(dev or [], input_)

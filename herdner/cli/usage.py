@@ -79,8 +79,11 @@ def _value_problem(error: ParserError) -> str:
     details: dict[str, Any] = cause.get("ctx", {})
     if "error" in details:  # the message is complete
         return str(details["error"]).strip().removesuffix(".")
-    expected = _EXPECTED.get(cause["type"]) or cause["msg"].rpartition("should be ")[2]
-    return f"must be {expected.format_map(details)}, got {cause['input']!r:.60}"
+    if cause["type"] in _EXPECTED:
+        expected = _EXPECTED[cause["type"]].format_map(details)
+    else:
+        expected = cause["msg"].partition("should be ")[2] or "a valid value"
+    return f"must be {expected}, got {cause['input']!r:.60}"
 
 
 @contextmanager
@@ -138,12 +141,13 @@ def parse_options(pairs: Sequence[str] | None, option: str = "--set") -> dict[st
     return options
 
 
-def check_writable(output: str | os.PathLike[str] | None, option: str = "--output") -> None:
+def check_writable(output: str | os.PathLike[str] | None, option: str = "--output", *, is_text: bool = True) -> None:
     """Raise a usage error unless an output file can be written.
 
     Args:
         output: Path of the file; None and "-" are not checked.
         option: Name of the option, for error messages.
+        is_text: The file is text, which may be compressed, but not in an archive.
 
     Raises:
         UsageError: The path is a folder, its folder does not exist, there is no permission to write, or the extension
@@ -154,8 +158,9 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
     from herdner.text.io.source import check_compression
 
     path = Path(output)
-    with usage_errors(option):
-        check_compression(path)
+    if is_text:
+        with usage_errors(option):
+            check_compression(path)
     folder = path.resolve().parent
     if path.is_dir():
         raise UsageError(f"{option} {output}: is a folder; name a file in this folder")

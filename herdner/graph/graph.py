@@ -194,23 +194,17 @@ class FactorGraph:
 
     def _with_observed(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return one row per cell of the grid, given one row per variable: states [V] or marginals [V, K]."""
-        cells, states = np.array(list(self.observed)), np.array(list(self.observed.values()))
-        is_real, has_real_states = rows.dtype.kind == "f", states.dtype.kind == "f"
-        is_marginals = rows.ndim == 2 and is_real and not has_real_states
-        if not (is_marginals or (rows.ndim == 1 and is_real == has_real_states)):
+        states = np.array(list(self.observed.values()))
+        is_marginals = rows.ndim == 2 and rows.dtype.kind == "f" and states.dtype.kind in "iu"
+        kinds = rows.dtype.kind + states.dtype.kind  # integers and real numbers are not mixed
+        is_states = rows.ndim == 1 and (set(kinds) <= set("iu") or kinds == "ff")
+        if not is_marginals and not is_states:
             raise ValueError(
                 "cells of this grid are observed, so values must be states [V] or marginals [V, K], got"
                 f" {rows.dtype} of shape {rows.shape}"
             )
-        n_states = (max(rows.shape[1], int(states.max()) + 1),) if is_marginals else ()
-        whole = np.zeros((self.n_variables + len(cells), *n_states), rows.dtype)
-        free = np.delete(np.arange(len(whole)), cells)
-        if is_marginals:
-            whole[free, : rows.shape[1]] = rows
-            whole[cells, states] = 1
-        else:
-            whole[free], whole[cells] = rows, states
-        return whole
+        n_states = max(rows.shape[1], int(states.max()) + 1) if is_marginals else 0
+        return insert_observed(rows, self.observed, n_states)
 
     def _rows(self, values: ArrayLike) -> NDArray[Any]:
         rows = np.asarray(values)
@@ -250,6 +244,31 @@ class FactorGraph:
             cells = np.delete(np.arange(math.prod(self.shape)), list(self.observed))
             known = {**self.observed, **dict(zip(cells[variables].tolist(), evidence.tolist(), strict=True))}
         return FactorGraph(self.domains.select(remaining), factors, names=names, shape=self.shape, observed=known)
+
+
+def insert_observed(rows: NDArray[Any], observed: Mapping[int, float], n_states: int = 0) -> NDArray[Any]:
+    """Insert the rows of observed variables among the rows of all other variables.
+
+    Args:
+        rows: [n, ...], one row for each variable that is not observed, in ascending order: states, or marginals.
+        observed: Value of each observed variable, by index.
+        n_states: Number of columns of marginals, of which an observed variable gets 1 at its state; 0: rows are states.
+
+    Returns:
+        [n + number of observed variables, ...], one row for each variable.
+    """
+    variables, values = list(observed), np.array(list(observed.values()))
+    row_shape = (n_states,) if n_states else rows.shape[1:]
+    dtype = np.result_type(rows, values) if len(values) and not n_states else rows.dtype
+    whole = np.zeros((len(rows) + len(observed), *row_shape), dtype)
+    free = np.delete(np.arange(len(whole)), variables)
+    if n_states:
+        whole[free, : rows.shape[1]] = rows
+        whole[variables, values.astype(np.int64)] = 1
+    else:
+        whole[free] = rows
+        whole[variables] = values.reshape(-1, *[1] * len(row_shape))
+    return whole
 
 
 def _check_names(names: Sequence[str], n_variables: int) -> tuple[str, ...]:

@@ -348,14 +348,15 @@ class TemperedRun:
 
         Args:
             n_rounds: Total number of rounds.
-            until: Reading of `time.perf_counter` at which the tuning ends early.
+            until: Reading of `time.perf_counter` at which the tuning ends early. The search by min-conflicts may take
+                the same time again.
             possible: int32[n], a possible state for ensembles that have not visited one; None searches for a state by
                 min-conflicts, and then by a solver for satisfiability if it is installed.
 
         Raises:
             ImpossibleGraph: No possible state was visited, and a solver proved that there is none.
         """
-        length = _FIRST_ROUNDS
+        length, latest = _FIRST_ROUNDS, 2 * until - perf_counter()
         while n_rounds > 0 and perf_counter() < until:
             done = self.advance(min(length, n_rounds), until=until)
             if done >= _FIRST_ROUNDS:
@@ -364,7 +365,7 @@ class TemperedRun:
             n_rounds, length = n_rounds - done, 2 * length
         if possible is None and self.best() is None:
             compiled = compile_tables(self.reduced.factor_graph())
-            repaired = (resolve_conflicts(compiled, state, key) for key, state in enumerate(self.states()))
+            repaired = (resolve_conflicts(compiled, state, key, latest) for key, state in enumerate(self.states()))
             possible = next((state for state in repaired if state is not None), None)
             if possible is None and has_solver():
                 possible = find_possible_state(self.reduced)

@@ -69,7 +69,7 @@ class TimeLimited:
             Exception: The first run raised an error.
         """
         began, rng, compiled = perf_counter(), generator(seed), compile_tables(graph)
-        name = next((each for each in _LENGTHS if self.seconds is not None and hasattr(self.backend, each)), "")
+        name = "" if self.seconds is None else length_option(self.backend)
         first, largest = _LENGTHS[name] if name else (0, 0)
         largest = largest if self.largest is None else min(largest, self.largest)
         length = min(max(first, 2 * getattr(self.backend, "burn_in", 0)), largest)
@@ -89,7 +89,7 @@ class TimeLimited:
                 return result
             seconds = perf_counter() - now
             result = replace(_combine(result, latest), seconds=perf_counter() - began)
-            if not name or length >= largest or _has_converged(latest, name, length):
+            if not name or length >= largest or _has_converged(latest):
                 return result
             assert self.seconds is not None
             growth = min(_SHARE * (self.seconds - result.seconds) / seconds, _LARGEST_GROWTH)
@@ -106,8 +106,20 @@ class TimeLimited:
             every = max(1, (backend.n_sweeps - backend.burn_in) // per_chain)
             record = Record(best=False, marginals=False, every=every)
             result = backend.infer(graph, seed, start=start, record=record)
-            return replace(result, samples=None if result.samples is None else result.samples[:, -per_chain:])
+            assert result.samples is not None
+            assert result.sample_sweeps is not None
+            last = slice(-per_chain, None)
+            return replace(result, samples=result.samples[:, last], sample_sweeps=result.sample_sweeps[last])
         return backend.infer(graph, seed, start=start, record=record)
+
+
+def length_option(backend: Backend) -> str:
+    """Return the name of the option of a backend that `TimeLimited` increases; an empty string if there is none.
+
+    Args:
+        backend: The backend.
+    """
+    return next((each for each in _LENGTHS if hasattr(backend, each)), "")
 
 
 def _combine(previous: Result | None, result: Result) -> Result:
@@ -122,11 +134,8 @@ def _combine(previous: Result | None, result: Result) -> Result:
     return result
 
 
-def _has_converged(result: Result, name: str, length: float) -> bool:
+def _has_converged(result: Result) -> bool:
     """Return True if a longer run would give the same result."""
     if result.log_z_bounds is not None and result.log_z_bounds[1] - result.log_z_bounds[0] < _CLOSE:
         return True
-    if result.converged is not None:
-        return result.converged
-    ended_early = name == "n_sweeps" and result.trace is not None and result.trace.shape[1] < length
-    return ended_early
+    return result.converged is True

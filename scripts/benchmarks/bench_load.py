@@ -82,7 +82,7 @@ def server(*options: str) -> Generator[Address]:
         try:
             assert process.stderr is not None
             address = "127.0.0.1", int(process.stderr.readline().rpartition(":")[2].split()[0])
-            post(address, "/api/tag", SHORT)
+            assert post(address, "/api/tag", SHORT) == 200
             yield address
         finally:
             process.terminate()

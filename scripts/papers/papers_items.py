@@ -429,9 +429,8 @@ def toy(step: str) -> Reader:
     def found(r: Results) -> Reading:
         own, _, _, _ = form(r["theory"][step])
         exact, geometric, as_power, power = form(r["theory"][f"{step}, exact oracle"])
-        fine = power < -0.9 if step == "constant" else geometric
-        if step == "fully-corrective" and not fine and not as_power:
-            fine = None
+        undecided = None if not geometric and not as_power else geometric
+        fine = power < -0.9 if step == "constant" else undecided
         return f"MMD ~ {exact} by an exact oracle, {own} by 50 moves of Adam", fine
 
     return found

@@ -31,7 +31,9 @@ def test_modules_that_a_child_process_uses_have_no_other_locks() -> None:
     package = REPOSITORY / "herdner"
     left_out = {package / "base" / "locks.py", package / "integrations" / "serve" / "pool.py"}
     for path in sorted(set(package.rglob("*.py")) - left_out):
-        assert not re.search(r"(?<!Fork)\bR?Lock\(", path.read_text(encoding="utf-8")), path
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"from threading import .*\b(R?Lock|Condition|Semaphore)\b", text), path
+        assert not re.search(r"threading\.(R?Lock|Condition|\w*Semaphore)\b", text), path
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")

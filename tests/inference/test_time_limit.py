@@ -63,6 +63,7 @@ def test_samples_are_the_last_of_each_chain():
     result = TimeLimited(make_backend("gibbs", n_sweeps=199, n_chains=2), None, 200).infer(GRID, 0)
     assert result.samples is not None
     assert result.samples.shape == (2, 100, 64)
+    assert result.sample_sweeps.tolist() == list(range(99, 199))
 
 
 def test_bounds_on_log_z_become_closer():

@@ -60,5 +60,5 @@ def test_representations_are_short(tagger: herdner.Tagger) -> None:
     result = herdner.make_backend("exact").infer(graph)
     for value in (tagger, document, graph, result):
         assert repr(value).startswith(type(value).__name__)
-        assert len(repr(value)) < 250
+        assert len(repr(value)) < (250 if value is result else 200)
     assert repr(herdner.Tagger(c2=0.1)) == "Tagger(c2=0.1)"

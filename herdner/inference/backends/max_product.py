@@ -82,8 +82,8 @@ class MaxProduct:
 
         Returns:
             The state, its log-potential, whether the messages have converged, and as trace [1, number of sweeps] the
-            log-potential of the most probable states of all variables after each sweep; with the residual schedule, the
-            log-potential of the result.
+            log-potential of the most probable states of all variables after each sweep; no trace with the
+            residual schedule.
 
         Raises:
             UnsupportedRecord: ``record`` asks for more than a trace.
@@ -152,7 +152,6 @@ class MaxProduct:
         result = Result(
             state=best.state,
             log_potential=best.log_potential,
-            trace=np.array([[best.log_potential]]),
             converged=run.converged,
             n_updates=run.n_messages,
             seconds=perf_counter() - began,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -125,7 +127,7 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
     )
 
 
-def resolve_conflicts(compiled: TableGraph, state: Int32s, key: int) -> Int32s | None:
+def resolve_conflicts(compiled: TableGraph, state: Int32s, key: int, until: float = math.inf) -> Int32s | None:
     """Search for an allowed joint state near ``state`` by at most 500 sweeps over all variables.
 
     Each variable with a factor at -inf is set to the state with the fewest such factors; after ten sweeps ties are
@@ -135,12 +137,15 @@ def resolve_conflicts(compiled: TableGraph, state: Int32s, key: int) -> Int32s |
         compiled: The graph.
         state: int32[V], a joint state.
         key: Seed of the random ties; the same key gives the same result.
+        until: Reading of `time.perf_counter` at which the search ends without a result.
 
     Returns:
         int32[V]; None if no allowed state was reached.
     """
     loop = Ascent(compiled.conditionals.compiled, np.ascontiguousarray(state, np.int32))
     for sweep in range(_SWEEPS):
+        if perf_counter() > until:
+            return None
         at = 0
         while at < len(state):
             at = loop.repair(at, key, sweep)

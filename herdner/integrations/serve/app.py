@@ -146,7 +146,7 @@ def create_app(
     metrics = Metrics()
     app.add_middleware(
         RequestGuard, hosts=("localhost", *hosts), body_bytes=limits.body_bytes, seconds=limits.seconds,
-        large_bodies=limits.n_workers,
+        large_bodies=max(2, limits.n_workers),
     )  # fmt: skip
     app.add_exception_handler(RequestValidationError, _validation_error)
     for status in (404, 405):

@@ -23,7 +23,7 @@ LOG = logging.getLogger("herdner.integrations.serve")
 access_logger = logging.getLogger("herdner.integrations.serve.access")
 MAX_LOGGED_PATH = 200  # characters
 # Parsing a large body, such as a file with 30,000 entities, takes the event loop 0.1 s, during which it reads no other
-# request. Therefore no more requests with large bodies may run at the same time than there are workers.
+# request. Therefore the number of such requests at the same time is limited.
 LARGE_BODY_BYTES = 128 * 1024
 
 # The page loads scripts, styles and data only from this server. It has no frames, forms or plugins, and its scripts
@@ -69,9 +69,7 @@ class RequestGuard:
         large_bodies: Largest number of requests with large bodies at the same time.
     """
 
-    def __init__(
-        self, app: ASGIApp, hosts: Iterable[str], body_bytes: int, seconds: float, large_bodies: int = 2
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], body_bytes: int, seconds: float, large_bodies: int) -> None:
         """Store the wrapped application, the accepted hosts and the limits of requests."""
         self.app, self.body_bytes, self.seconds, self.large_bodies = app, body_bytes, seconds, large_bodies
         self.hosts = {host.lower() for host in hosts}
@@ -113,15 +111,17 @@ class RequestGuard:
             if not started:
                 await refuse(500, "the server failed; its log contains the details")
 
-    @contextmanager
-    def _large_body(self, n_bytes: int) -> Generator[None]:
-        """Count a request as one with a large body during a ``with`` block, if its body has more than the usual size.
-
-        Raise a 503 error if too many such requests are running.
-        """
+    def _check_large(self, n_bytes: int) -> bool:
+        """Return True if a body has more than the usual size; raise a 503 error if too many such requests run."""
         is_large = n_bytes > LARGE_BODY_BYTES
         if is_large and self.n_large_bodies >= self.large_bodies:
             raise HTTPException(503, "too many large requests are running; try again later", {"Retry-After": "2"})
+        return is_large
+
+    @contextmanager
+    def _large_body(self, n_bytes: int) -> Generator[None]:
+        """Count a request during a ``with`` block if its body is large, or raise the error of `_check_large`."""
+        is_large = self._check_large(n_bytes)
         self.n_large_bodies += is_large
         try:
             yield
@@ -148,8 +148,7 @@ class RequestGuard:
             raise HTTPException(400, f"the Content-Length header is not a number, but {length!r:.40}")
         if int(length) > self.body_bytes:
             raise too_large
-        with self._large_body(int(length)):
-            pass  # refuse the request before its body is read
+        self._check_large(int(length))  # before the body is read
         body = bytearray()
         try:
             with anyio.fail_after(self.seconds):

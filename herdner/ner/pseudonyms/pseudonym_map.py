@@ -289,13 +289,14 @@ class PseudonymMap:
             raise MapError(f"{name}: has {size:,} bytes; a map of pseudonyms has at most {MAX_BYTES:,}")
         try:
             values: Any = json.loads(stream.read().decode("utf-8", "surrogatepass"))
-            return cls.from_dict(cast(dict[str, Any], values) if isinstance(values, dict) else {})
         except UnicodeDecodeError:
             raise MapError(f"{name}: is not UTF-8 text; a map of pseudonyms is a JSON file") from None
-        except MapError as error:
-            raise MapError(f"{name}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise MapError(f"{name}: {describe_json_error(error)}; a map of pseudonyms is a JSON file") from None
+        try:
+            return cls.from_dict(cast(dict[str, Any], values) if isinstance(values, dict) else {})
+        except MapError as error:
+            raise MapError(f"{name}: {error}") from None
 
     @classmethod
     @contextmanager

@@ -39,9 +39,16 @@ class FormatError(ValueError):
 
 
 class FileId(str):
-    """Document id that names a file or a part of a file, because the file contains no id of the document."""
+    """Document id that names a file or a part of a file, because the file contains no id of the document.
+
+    Bytes of a file name that are not UTF-8 are replaced by escape sequences.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, id: str) -> FileId:
+        """Build an id, which every format can represent."""
+        return super().__new__(cls, id.encode("utf-8", "backslashreplace").decode())
 
 
 class Source(NamedTuple):
@@ -70,8 +77,7 @@ class Source(NamedTuple):
         Returns:
             The id.
         """
-        id = self.id if number is None else f"{self.id}#{number}"
-        return FileId(id.encode("utf-8", "replace").decode())  # a file name may have bytes that are not UTF-8
+        return FileId(self.id if number is None else f"{self.id}#{number}")
 
 
 Input = str | Path | IO[Any] | Source

@@ -72,7 +72,8 @@ def outcome(stream: io.BytesIO, format: str) -> tuple[list[str], str]:
     """Return the documents of a stream, and the error that ends them, or ""."""
     found, error = [], ""
     try:
-        found += [document.to_json() for document in read_documents(stream, format)]
+        for document in read_documents(stream, format):
+            found.append(document.to_json())
     except ValueError as raised:
         error = str(raised)
     return found, error
