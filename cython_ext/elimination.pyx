@@ -962,7 +962,7 @@ cdef class BeliefBucket:
         self.divide()
 
     cdef int divide(self) except -1:
-        """Choose the axes of the slices, and allocate the sums and copies of each slice, which are smaller than the table."""
+        """Choose the axes of the slices; allocate their sums and copies, which are smaller than the table."""
         cdef Py_ssize_t i, a, n_slices = 1, n_outer = self.f.n_axes - self.f.n_inner
         cdef int64_t length
         cdef bint is_small
