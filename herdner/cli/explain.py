@@ -135,7 +135,7 @@ def _totals(each: Explanation) -> str:
 
 
 def _confidence(each: Explanation) -> str:
-    """Return an entity's confidence and its log-odds as text; the log-odds are the sum of the confidence steps."""
+    """Return the confidence of an entity and its log-odds, the sum of the log-odds of three steps, as text."""
     total = sum(step.log_odds for step in each.steps)
     return f"confidence {100 * (each.mention.confidence or 0.0):.1f} %, log-odds {total:+.2f} in three steps:"
 

@@ -368,5 +368,5 @@ def _difference(
 
 
 def _log10_ratio(log_value: float, log_other: float) -> float:
-    """Return the difference of two natural logarithms to base 10; it is 0 if both are -inf."""
+    """Return log10(a / b) from the natural logarithms of a and b, or 0 if both are -inf."""
     return 0.0 if log_value == log_other else (log_value - log_other) / math.log(10)

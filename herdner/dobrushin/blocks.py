@@ -117,7 +117,7 @@ class BlockInfluence:
         return at
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Return bounds on the probability that two coupled runs differ after an update of ``block``, one per span.
+        """Return, for each span of ``block``, a bound on the probability that two runs differ there after its update.
 
         Args:
             p: float64[spans], bounds on the probability that the runs differ at each span.

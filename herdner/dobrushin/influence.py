@@ -172,7 +172,7 @@ class Influence:
 
     @cached_property
     def total(self) -> TotalInfluence:
-        """Norms of the influence matrix."""
+        """The 1-norm, infinity norm and spectral norm of the influence matrix."""
         return TotalInfluence(self._largest_sum(False), self._largest_sum(True), self._spectral())
 
     def total_rows(self) -> float:
@@ -530,10 +530,11 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the largest total variation distance between two distributions in ``p`` with different indices of axis 0.
+    """Return the influence of a variable j on a variable i: the largest total variation distance that j alone causes.
 
-    The array ``p`` [states of the blanket .., K] contains the full conditionals of a variable i. Axis 0 has the states
-    of one variable j of the blanket, so the distance is the influence of j on i.
+    The array ``p`` [states of the blanket .., K] contains the full conditionals of i. Axis 0 has the states of j; the
+    other indices of the two distributions are equal. The mask ``possible`` [states of the blanket ..] is False where
+    the states of the blanket have probability 0.
     """
     largest = 0.0
     for x in range(len(p)):

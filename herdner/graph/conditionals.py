@@ -235,7 +235,7 @@ class _FactorRows:
 
     @classmethod
     def of(cls, group: TableFactors) -> _FactorRows:
-        """Build the rows of a non-empty group of factors."""
+        """Arrange the tables of a non-empty group of factors as rows over the states of each of their variables."""
         values, term_of_factor = scaled_tables(group)
         blocks = [_rows(np.moveaxis(values, a + 1, -1)) for a in range(group.arity)]
         if len(blocks) == 2 and np.array_equal(blocks[0], blocks[1], equal_nan=True):

@@ -172,7 +172,7 @@ class ConsistentClassifier:
 
 
 def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each word, the index of a window, and the index of its first word piece that overlaps the word.
+    """Return, for each word, the index of its first word piece, and the index of the window that contains the piece.
 
     The logits of this word piece are the scores of the word. If several windows contain the piece, the window is chosen
     whose ends are farthest from the piece; ends at the beginning and end of the text are ignored.

@@ -105,7 +105,7 @@ def headline(report: Report) -> str:
 
 
 def cards(report: Report) -> list[Card]:
-    """Return a card with the F1 of each prediction, and a card with the difference in F1 of each comparison.
+    """Return one card for each tagger with its F1, and one for each pair of compared taggers with the difference in F1.
 
     Args:
         report: The report.

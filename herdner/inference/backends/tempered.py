@@ -222,7 +222,11 @@ class Tempered:
         block: Int32s | None,
         first: Int32s | None,
     ) -> TemperedRun:
-        """Build one chain for each generator: of one whole block, or of replicas with blocks of limited width."""
+        """Build one chain for each generator.
+
+        A chain updates all variables as the one block ``block``, or, if ``block`` is None, it has replicas at several
+        temperatures, whose blocks have limited width.
+        """
         if block is not None:
             ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in generators]
             return TemperedRun(reduced, ensembles, self._threads(self.n_chains))

@@ -101,10 +101,10 @@ def bin_sharing(n_bins: int) -> Sharing:
 
 
 def random_bin_sharing(n_bins: int) -> Sharing:
-    """Return random-bin sharing: a variable has one herding weight for each value of its randomly rounded probability.
+    """Return random-bin sharing: a variable has one herding weight for each multiple of 1 / ``n_bins``.
 
-    Probabilities are rounded at random to multiples of 1 / ``n_bins``, and each multiple has one weight (RDHG; HGW19,
-    Algorithm 9).
+    An update rounds the conditional probability of the variable at random to one of the two nearest multiples, and uses
+    the weight of this multiple (RDHG; HGW19, Algorithm 9).
 
     The expectation of a rounded probability equals the probability. For K > 2 states, which the paper does not define,
     the K probabilities are rounded together by systematic sampling; for two states this is Algorithm 9.

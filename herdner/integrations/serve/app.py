@@ -303,7 +303,7 @@ def _service_info(pool: Pool, default_backends: list[str]) -> ServiceInfo:
 
 
 async def _no_such_page(_: Request, error: Exception) -> JSONResponse:
-    """Return a response for an unknown path or method that names the page with all paths."""
+    """Return the response to an unknown path or method. It names the page that lists all paths."""
     assert isinstance(error, StarletteException)
     return JSONResponse({"detail": f"{error.detail}; see /docs"}, error.status_code, error.headers)
 

@@ -60,7 +60,7 @@ class Finder:
         return math.inf in self._strengths
 
     def __call__(self, document: Document, own_tokens: bool, spans: Sequence[Span] | None = None) -> Evidence:
-        """Return the evidence of all known names that occur in a document.
+        """Return the changes of log-potentials that the known names in a document cause.
 
         Args:
             document: Document with tokens.

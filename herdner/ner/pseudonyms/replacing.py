@@ -401,7 +401,7 @@ class _Repeats:
             self._decisions.clear()  # "AnaRivera" was found by "Rivera"; now "anarivera" is searched
 
     def _scan(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
-        """Search the text once for all known words of names; return the same values as `words`."""
+        """Search the text once for all known words of names. Return what the method `words` returns for this search."""
         text = self.document.text
         repeats: list[Piece] = []
         counts: Counter[str] = Counter()

@@ -238,7 +238,7 @@ def _plan_for_counting(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:
 
 
 def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable: int) -> tuple[Focus, Int32s]:
-    """Return the `Focus` of ``variable``, and the index of its herding weight in each joint state, int32[2^V]."""
+    """Return the `Focus` of ``variable``, and which of its herding weights it uses in each joint state, int32[2^V]."""
     n = len(compiled.sizes)
     sharing = blanket_sharing() if sharing is None else sharing
     dummies = plan.dummy_edges if sharing.kind == "blanket" else None

@@ -121,7 +121,7 @@ class _LazySampler:
         return self.gaps(k, self.z)
 
     def grow(self, n: int) -> Points:
-        """Add particles until the run has ``n`` particles or the threshold Phi of the duality gap is negligible."""
+        """Add particles until the run has ``n`` particles or Phi, the threshold for duality gaps, is below 1e-14."""
         run = self.run
         if not run.n:
             self.take(int(np.argmin((self.scores**2).sum(axis=1))))

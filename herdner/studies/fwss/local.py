@@ -168,7 +168,7 @@ class LocalField:
         self._points, self._weights, self._scores, self._squares = points, weights, scores, bandwidths**2
 
     def __call__(self, x: Floats) -> Floats:
-        """Return the Stein field at the points ``x``.
+        """Return the Stein field (the update direction of SVGD) at the points ``x``.
 
         Args:
             x: float64[M, d].
