@@ -19,6 +19,7 @@ from libc.string cimport memmove
 cimport cython
 import numpy as np
 
+from heap cimport Heap, remove_item, set_key
 from herdner._ext.memory cimport owned
 
 cdef extern from "allocation.h" nogil:
@@ -35,10 +36,7 @@ cdef struct EliminationGraph:
     int32_t** neighbours  # [n]: ascending
     int32_t* degree       # [n]
     int32_t* room         # [n]: entries that are allocated
-    int32_t* place        # [n]: place of the vertex in the heap, -1 if it is not in the heap
-    int32_t* heap         # [heap_size]: the vertex with the smallest key is the first
-    double* key           # [n]
-    Py_ssize_t heap_size
+    Heap heap             # vertices
     uint64_t work         # entries that were read or moved
 
 
@@ -50,20 +48,20 @@ cdef int fill_graph(EliminationGraph* g, starts_, neighbours_) except -1:
     cdef int64_t e
     if n < 0 or n >= 1 << 31 or starts[0] != 0 or starts[n] != neighbours.shape[0]:
         raise ValueError("starts and neighbours do not fit each other")
-    g.n, g.heap_size, g.work = 0, 0, 0
+    g.n, g.heap.size, g.work = 0, 0, 0
     g.neighbours = <int32_t**> zeroed_memory(n + 1, sizeof(int32_t*))
     g.degree = <int32_t*> array_memory(n + 1, sizeof(int32_t))
     g.room = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-    g.place = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-    g.heap = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-    g.key = <double*> array_memory(n + 1, sizeof(double))
-    if not (g.neighbours and g.degree and g.room and g.place and g.heap and g.key):
+    g.heap.place = <int32_t*> array_memory(n + 1, sizeof(int32_t))
+    g.heap.items = <int32_t*> array_memory(n + 1, sizeof(int32_t))
+    g.heap.key = <double*> array_memory(n + 1, sizeof(double))
+    if not (g.neighbours and g.degree and g.room and g.heap.items and g.heap.place and g.heap.key):
         raise MemoryError("no memory for an elimination order")
     g.n = n
     for v in range(n):
         if not 0 <= starts[v] <= starts[v + 1] <= neighbours.shape[0] or starts[v + 1] - starts[v] >= n:
             raise ValueError("starts must ascend, and a vertex has fewer neighbours than there are vertices")
-        g.place[v] = -1
+        g.heap.place[v] = -1
         g.degree[v] = <int32_t> (starts[v + 1] - starts[v])
         g.room[v] = g.degree[v] + 4
         g.neighbours[v] = <int32_t*> array_memory(g.room[v], sizeof(int32_t))
@@ -88,9 +86,9 @@ cdef void free_graph(EliminationGraph* g) noexcept:
     free(g.neighbours)
     free(g.degree)
     free(g.room)
-    free(g.place)
-    free(g.heap)
-    free(g.key)
+    free(g.heap.items)
+    free(g.heap.place)
+    free(g.heap.key)
 
 
 cdef inline Py_ssize_t first_not_below(const int32_t* row, Py_ssize_t first, Py_ssize_t last, int32_t v) noexcept nogil:
@@ -139,68 +137,6 @@ cdef void discard(EliminationGraph* g, int32_t v) noexcept nogil:
     free(g.neighbours[v])
     g.neighbours[v] = NULL
     g.degree[v] = g.room[v] = 0
-
-
-# The heap: keys in ascending order, vertices of the same key in the order of their indices ----------------------------
-
-cdef inline bint is_less(const EliminationGraph* g, int32_t a, int32_t b) noexcept nogil:
-    return g.key[a] < g.key[b] or g.key[a] == g.key[b] and a < b
-
-
-cdef void move_up(EliminationGraph* g, int32_t v) noexcept nogil:
-    cdef Py_ssize_t at = g.place[v], above
-    while at > 0:
-        above = (at - 1) >> 1
-        if not is_less(g, v, g.heap[above]):
-            break
-        g.heap[at] = g.heap[above]
-        g.place[g.heap[at]] = <int32_t> at
-        at = above
-    g.heap[at] = v
-    g.place[v] = <int32_t> at
-
-
-cdef void move_down(EliminationGraph* g, int32_t v) noexcept nogil:
-    cdef Py_ssize_t at = g.place[v], below
-    while True:
-        below = 2 * at + 1
-        if below >= g.heap_size:
-            break
-        if below + 1 < g.heap_size and is_less(g, g.heap[below + 1], g.heap[below]):
-            below += 1
-        if not is_less(g, g.heap[below], v):
-            break
-        g.heap[at] = g.heap[below]
-        g.place[g.heap[at]] = <int32_t> at
-        at = below
-    g.heap[at] = v
-    g.place[v] = <int32_t> at
-
-
-cdef void set_key(EliminationGraph* g, int32_t v, double key) noexcept nogil:
-    """Set the key of a vertex; add the vertex to the heap if it is not in the heap."""
-    g.key[v] = key
-    if g.place[v] < 0:
-        g.place[v] = <int32_t> g.heap_size
-        g.heap[g.heap_size] = v
-        g.heap_size += 1
-    move_up(g, v)
-    move_down(g, v)
-
-
-cdef void remove_key(EliminationGraph* g, int32_t v) noexcept nogil:
-    """Remove a vertex from the heap."""
-    cdef Py_ssize_t at = g.place[v]
-    cdef int32_t moved
-    g.place[v] = -1
-    g.heap_size -= 1
-    if at == g.heap_size:
-        return
-    moved = g.heap[g.heap_size]
-    g.heap[at] = moved
-    g.place[moved] = <int32_t> at
-    move_up(g, moved)
-    move_down(g, moved)
 
 
 # Elimination orders ---------------------------------------------------------------------------------------------------
@@ -333,10 +269,10 @@ cdef class GreedyOrder:
                 self.n_measured += 1
                 if g.degree[v]:  # all vertices without neighbours were eliminated
                     self.cost[v] = self.first_cost(v)
-                    set_key(g, v, self.noisy(self.cost[v]))
+                    set_key(&g.heap, v, self.noisy(self.cost[v]))
             else:
-                v = g.heap[0]
-                remove_key(g, v)
+                v = g.heap.items[0]
+                remove_item(&g.heap, v)
                 self.append(v)
                 if not self.is_hopeless and not self.eliminate(v):
                     return False
@@ -455,7 +391,7 @@ cdef class GreedyOrder:
             a = self.touched[i]
             self.is_touched[a] = 0
             if a != v:
-                set_key(g, a, self.noisy(self.cost[a]))
+                set_key(&g.heap, a, self.noisy(self.cost[a]))
         g.work += 8 * self.n_touched
         self.n_touched = 0
         discard(g, v)
@@ -479,7 +415,7 @@ def least_largest_bucket(const int64_t[::1] starts not None, const int32_t[::1] 
     cdef double bound = 0, key
     if starts.shape[0] != log_sizes.shape[0] + 1:
         raise ValueError("starts and log_sizes do not fit each other")
-    g.neighbours, g.degree, g.room, g.place, g.heap, g.key = NULL, NULL, NULL, NULL, NULL, NULL
+    g.neighbours, g.degree, g.room, g.heap.items, g.heap.place, g.heap.key = NULL, NULL, NULL, NULL, NULL, NULL
     try:
         fill_graph(&g, starts, neighbours)
         with nogil:
@@ -487,15 +423,15 @@ def least_largest_bucket(const int64_t[::1] starts not None, const int32_t[::1] 
                 key = log_sizes[v]
                 for e in range(g.degree[v]):
                     key += log_sizes[g.neighbours[v][e]]
-                set_key(&g, v, key)
-            while g.heap_size:
-                v = g.heap[0]
-                bound = max(bound, g.key[v])
-                remove_key(&g, v)
+                set_key(&g.heap, v, key)
+            while g.heap.size:
+                v = g.heap.items[0]
+                bound = max(bound, g.heap.key[v])
+                remove_item(&g.heap, v)
                 for e in range(g.degree[v]):
                     u = g.neighbours[v][e]
-                    if g.place[u] >= 0:
-                        set_key(&g, u, g.key[u] - log_sizes[v])
+                    if g.heap.place[u] >= 0:
+                        set_key(&g.heap, u, g.heap.key[u] - log_sizes[v])
         return bound
     finally:
         free_graph(&g)
@@ -526,7 +462,7 @@ def find_block(const int64_t[::1] starts not None, const int32_t[::1] neighbours
     cdef int32_t[::1] block
     if starts.shape[0] != n + 1 or ties.shape[0] != n or is_missing.shape[0] != n:
         raise ValueError("starts, log_sizes, ties and is_missing do not fit each other")
-    g.neighbours, g.degree, g.room, g.place, g.heap, g.key = NULL, NULL, NULL, NULL, NULL, NULL
+    g.neighbours, g.degree, g.room, g.heap.items, g.heap.place, g.heap.key = NULL, NULL, NULL, NULL, NULL, NULL
     by_degree = g
     array = np.zeros(n, np.int32)
     block = array
@@ -536,10 +472,10 @@ def find_block(const int64_t[::1] starts not None, const int32_t[::1] neighbours
         fill_graph(&by_degree, np.zeros(n + 1, np.int64), np.zeros(0, np.int32))
         with nogil:
             for v in range(<int32_t> n):
-                set_key(&g, v, g.degree[v] + ties[v])
-                set_key(&by_degree, v, late_key(&g, v, ties, is_missing))
-            while g.heap_size and has_memory:
-                v = g.heap[0]
+                set_key(&g.heap, v, g.degree[v] + ties[v])
+                set_key(&by_degree.heap, v, late_key(&g, v, ties, is_missing))
+            while g.heap.size and has_memory:
+                v = g.heap.items[0]
                 log_cells = log_sizes[v]
                 if g.degree[v] <= width:
                     for e in range(g.degree[v]):
@@ -549,14 +485,14 @@ def find_block(const int64_t[::1] starts not None, const int32_t[::1] neighbours
                     n_block += 1
                     has_memory = join_neighbours(&g, v)
                 else:
-                    v = by_degree.heap[0]
-                remove_key(&g, v)
-                remove_key(&by_degree, v)
+                    v = by_degree.heap.items[0]
+                remove_item(&g.heap, v)
+                remove_item(&by_degree.heap, v)
                 for e in range(g.degree[v]):
                     u = g.neighbours[v][e]
                     detach(&g, u, v)
-                    set_key(&g, u, g.degree[u] + ties[u])
-                    set_key(&by_degree, u, late_key(&g, u, ties, is_missing))
+                    set_key(&g.heap, u, g.degree[u] + ties[u])
+                    set_key(&by_degree.heap, u, late_key(&g, u, ties, is_missing))
                 discard(&g, v)
             for e in range(n_block):
                 is_missing[block[e]] = 0

@@ -20,6 +20,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from heap cimport Heap, move_down, move_up
 from herdner._ext.memory cimport own, require, require_offsets
 from rows cimport BUDGET, EXP_CELLS, MOST_VARIABLES
 
@@ -45,9 +46,10 @@ cdef class FactorMessages:
     # Work space of one factor: a row for each of its axes, and the two tables of `contract`.
     cdef double[::1] inputs, log_inputs, outputs, fresh, log_fresh, products, partial_sums
     cdef bint fresh_in_logs                       # the fresh messages of the factor are also stored as logarithms
-    # The heap of slots: the largest estimate of a residual first.
-    cdef int32_t[::1] heap, place                 # [S] slots; [S] the place of each slot in the heap
-    cdef double[::1] estimate                     # [S]
+    # The heap of slots: the largest estimate of a residual first. Keys are negative estimates.
+    cdef Heap heap
+    cdef int32_t[::1] items, place                # [S], [S]
+    cdef double[::1] key                          # [S]
     cdef readonly double change                   # the largest change of a message or a belief in the last sweep
     cdef readonly int64_t fault                   # a variable without a possible state, or -1
 
@@ -64,8 +66,10 @@ cdef class FactorMessages:
         self.numeric = np.full(n_slots, 0 if self.weighted else 1, np.uint8)
         self.beliefs, self.log_beliefs, self.probabilities = np.ones((3, self.belief_at[self.sizes.shape[0]]))
         self.in_logs = np.zeros(self.sizes.shape[0], np.uint8)
-        self.heap, self.place = np.arange(n_slots, dtype=np.int32), np.arange(n_slots, dtype=np.int32)
-        self.estimate = np.full(n_slots, np.inf)
+        self.items, self.place = np.arange(n_slots, dtype=np.int32), np.arange(n_slots, dtype=np.int32)
+        self.key = np.full(n_slots, -np.inf)
+        if n_slots:
+            self.heap = Heap(&self.items[0], &self.place[0], &self.key[0], n_slots)
         self.change = INFINITY
         with nogil:
             self.update_beliefs()
@@ -146,8 +150,8 @@ cdef class FactorMessages:
         """Set all estimates of residuals to infinity, so that every message is computed once."""
         cdef int64_t s
         with nogil:
-            for s in range(self.estimate.shape[0]):
-                self.estimate[s] = INFINITY
+            for s in range(self.heap.size):
+                self.key[s] = -INFINITY
 
     def advance(self, int64_t n_messages):
         """Send the message with the largest estimate of its residual, again and again.
@@ -165,20 +169,20 @@ cdef class FactorMessages:
         cdef double change
         with nogil:
             while count < n_messages and spent < BUDGET and self.fault < 0 and self.is_pending():
-                s = self.heap[0]
+                s = self.items[0]
                 spent += self.compute(self.factor_of[s], <int> (s - self.factor_at[self.factor_of[s]]))
                 count += 1
                 change = self.residual(s)
                 if change > self.tolerance:
                     spent += self.send(s, change)
                 else:
-                    self.estimate[s] = change
-                    self.sift_down(0)
+                    self.key[s] = -change
+                    move_down(&self.heap, s)
         return count, not self.is_pending()
 
     cdef bint is_pending(self) noexcept nogil:
         """Return True if an estimate is above the tolerance."""
-        return self.heap.shape[0] > 0 and self.estimate[self.heap[0]] > self.tolerance
+        return self.heap.size > 0 and -self.key[self.items[0]] > self.tolerance
 
     @property
     def marginals(self):
@@ -570,8 +574,8 @@ cdef class FactorMessages:
         cdef int32_t t, u
         self.apply(s)
         self.update_belief(v)
-        self.estimate[s] = (1.0 - self.damping) * change
-        self.sift_down(self.place[s])
+        self.key[s] = -(1.0 - self.damping) * change
+        move_down(&self.heap, s)
         for j in range(self.starts[v], self.starts[v + 1]):
             t = self.slots[j]
             if t == s and not self.weighted:  # a factor with a weight receives a power of its own message
@@ -579,44 +583,10 @@ cdef class FactorMessages:
             f = self.factor_of[t]
             for u in range(<int32_t> self.factor_at[f], <int32_t> self.factor_at[f + 1]):
                 if u != t:
-                    self.estimate[u] += self.damping * change
-                    self.sift_up(self.place[u])
+                    self.key[u] -= self.damping * change
+                    move_up(&self.heap, u)
                     spent += EXP_CELLS
         return spent
-
-    cdef void sift_up(self, int64_t at) noexcept nogil:
-        """Move an entry of the heap up until its parent has no smaller estimate."""
-        cdef int32_t s = self.heap[at]
-        cdef int64_t parent
-        while at > 0:
-            parent = (at - 1) // 2
-            if not self.precedes(s, self.heap[parent]):
-                break
-            self.heap[at] = self.heap[parent]
-            self.place[self.heap[at]] = <int32_t> at
-            at = parent
-        self.heap[at] = s
-        self.place[s] = <int32_t> at
-
-    cdef void sift_down(self, int64_t at) noexcept nogil:
-        """Move an entry of the heap down until no child has a larger estimate."""
-        cdef int32_t s = self.heap[at]
-        cdef int64_t child
-        while 2 * at + 1 < self.heap.shape[0]:
-            child = 2 * at + 1
-            if child + 1 < self.heap.shape[0] and self.precedes(self.heap[child + 1], self.heap[child]):
-                child += 1
-            if not self.precedes(self.heap[child], s):
-                break
-            self.heap[at] = self.heap[child]
-            self.place[self.heap[at]] = <int32_t> at
-            at = child
-        self.heap[at] = s
-        self.place[s] = <int32_t> at
-
-    cdef bint precedes(self, int32_t s, int32_t t) noexcept nogil:
-        """Return True if slot s is before slot t: larger estimates first, then smaller indices."""
-        return self.estimate[s] > self.estimate[t] or self.estimate[s] == self.estimate[t] and s < t
 
 
 # Rows of a table, as numbers or as logarithms -------------------------------------------------------------------------
