@@ -110,6 +110,7 @@ class MessagePassing:
         converged: True if the messages have converged.
         residual: Largest change of a message or a marginal probability in the last sweep; infinite before the first
             sweep.
+        interrupted: True if Ctrl-C stopped the run. The messages stay valid.
     """
 
     layout: FactorLayout
@@ -123,23 +124,25 @@ class MessagePassing:
     n_messages: int = field(init=False, default=0)
     converged: bool = field(init=False, default=False)
     residual: float = field(init=False, default=np.inf)
+    interrupted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         """Set all messages to uniform distributions."""
         self.loop = loops.FactorMessages(self.layout, self.damping, self.tolerance, self.maximise)
 
     def run(self) -> None:
-        """Pass messages until they have converged, or until the sweeps or the time are used up.
+        """Pass messages until they have converged, the sweeps or the time are used up, or Ctrl-C is pressed.
 
         The residual schedule ends with a sweep over all messages, which checks that they have converged. If they have
         not, the schedule continues.
 
         Raises:
             ImpossibleGraph: Entries of -inf forbid every state of a variable.
-            KeyboardInterrupt: Ctrl-C was pressed. The messages stay valid.
         """
         try:
             self._run()
+        except KeyboardInterrupt:
+            self.interrupted = True
         finally:
             self.loop.update()  # a sweep may be incomplete
 

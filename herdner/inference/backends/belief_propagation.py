@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed
-from herdner.graph.tables import Graph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options, check_seconds
-from herdner.inference.elimination_order import reduce_tables
+from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing, Schedule
 from herdner.inference.gibbs.start import probable_state
 from herdner.inference.record import Record
@@ -81,25 +81,38 @@ class BeliefPropagation:
         self.capabilities.require(record, "belief-propagation")
         compiled = compile_tables(graph)
         reduced = reduce_tables(compiled)
-        run = MessagePassing(
-            FactorLayout.of(reduced), self.n_sweeps, self.tolerance, self.damping, self.schedule, self.seconds
-        )
-        interrupted = False
-        try:
-            run.run()
-        except KeyboardInterrupt:
-            interrupted = True
-        marginals = reduced.original_marginals(run.loop.marginals, compiled.sizes)
-        state = probable_state(compiled, marginals, "belief-propagation")
-        result = Result(
-            state=state,
-            log_potential=float(compiled.graph.log_potential(state)),
-            log_z=reduced.constant + run.loop.log_z(),
-            marginals=marginals,
-            converged=run.converged,
-            n_updates=run.n_messages,
-            seconds=perf_counter() - began,
-        )
-        if interrupted:
+        layout = FactorLayout.of(reduced)
+        run = MessagePassing(layout, self.n_sweeps, self.tolerance, self.damping, self.schedule, self.seconds)
+        result = propagate(run, compiled, reduced, "belief-propagation")
+        result = replace(result, log_z=reduced.constant + run.loop.log_z(), seconds=perf_counter() - began)
+        if run.interrupted:
             raise Interrupted(result)
         return result
+
+
+def propagate(run: MessagePassing, compiled: TableGraph, reduced: ReducedGraph, backend: str) -> Result:
+    """Pass messages, and return the marginals and the most probable state of each variable, repaired if necessary.
+
+    Args:
+        run: The messages before the first sweep, by sums or maxima.
+        compiled: The graph.
+        reduced: The reduced graph of the messages.
+        backend: Name of the backend in error messages.
+
+    Returns:
+        The result; ``run.interrupted`` is true if Ctrl-C stopped the run.
+
+    Raises:
+        ImpossibleGraph: The messages or the repair show that -inf entries forbid every joint state.
+        UnsupportedGraph: The repair reached no allowed state.
+    """
+    run.run()
+    marginals = reduced.original_marginals(run.loop.marginals, compiled.sizes)
+    state = probable_state(compiled, marginals, backend)
+    return Result(
+        state=state,
+        log_potential=float(compiled.graph.log_potential(state)),
+        marginals=marginals,
+        converged=run.converged,
+        n_updates=run.n_messages,
+    )

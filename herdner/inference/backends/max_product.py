@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import ClassVar, Literal, TypeVar
 
@@ -18,11 +18,12 @@ from herdner.graph.edges import merge_parallel_factors
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
+from herdner.inference.backends.belief_propagation import propagate
 from herdner.inference.backends.icm import ICM
 from herdner.inference.backends.sweeps import check_message_memory, check_options
 from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing
-from herdner.inference.gibbs.start import probable_state, repair
+from herdner.inference.gibbs.start import repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -141,22 +142,16 @@ class MaxProduct:
         reduced = reduce_tables(compiled)
         layout = FactorLayout.of(reduced)
         run = MessagePassing(layout, self.n_sweeps, self.tolerance, self.damping, "residual", maximise=True)
-        interrupted = False
-        try:
-            run.run()
-        except KeyboardInterrupt:
-            interrupted = True
-        beliefs = reduced.original_marginals(run.loop.marginals, compiled.sizes)
-        state = probable_state(compiled, beliefs, "max-product")
-        best = ICM().infer(compiled, start=state)
-        result = Result(
+        result = propagate(run, compiled, reduced, "max-product")
+        best = ICM().infer(compiled, start=result.state)
+        result = replace(
+            result,
             state=best.state,
             log_potential=best.log_potential,
-            converged=run.converged,
-            n_updates=run.n_messages,
+            marginals=None,
             seconds=perf_counter() - began,
         )
-        if interrupted:
+        if run.interrupted:
             raise Interrupted(result)
         return result
 

@@ -117,16 +117,12 @@ class TreeReweighted:
             layout = FactorLayout.of(reduced, forests.appearance_probabilities())
             seconds = None if self.seconds is None else max(remaining, 0.0)
             run = MessagePassing(layout, self.n_sweeps, self.tolerance, self.damping, "flooding", seconds)
-            interrupted = False
-            try:
-                run.run()
-            except KeyboardInterrupt:
-                interrupted = True
+            run.run()
             found = _ForestBound.of(run, forests, reduced.constant)
             if best is None or found.bound < best.bound:
                 best = found
-            if interrupted or len(forests.forests) == 1:  # a single forest is the whole graph: the bound is exact
-                return best, interrupted
+            if run.interrupted or len(forests.forests) == 1:  # a single forest is the whole graph: the bound is exact
+                return best, run.interrupted
             information = run.loop.mutual_information()[: len(reduced.scopes)]
             forests = forests.mix_with(forests.heaviest(information), 2 / (number + 4))
         assert best is not None
