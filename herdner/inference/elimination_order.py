@@ -60,6 +60,35 @@ class ReducedGraph:
         remaining: list[int] = self.variables.tolist()
         object.__setattr__(self, "sizes", [len(self.states[v]) for v in remaining])
 
+    def absorb_factors(self, until: float = math.inf) -> ReducedGraph:
+        """Merge factors into factors of more variables.
+
+        Args:
+            until: Reading of `time.perf_counter` at which the merging ends with an error.
+
+        Returns:
+            The graph of the same distribution, in which no factor has only variables of another factor.
+
+        Raises:
+            OutOfTime: The time ``until`` passed before the end.
+        """
+        merged = dict(zip(self.scopes, self.tables, strict=True))
+        absorbing_scope = _absorb(merged, len(self.variables), until)
+        check_clock(until)
+        if not absorbing_scope:
+            return self
+        factor_of = {scope: factor for factor, scope in enumerate(merged)}
+        moved: list[tuple[int, tuple[int, ...]]] = []  # the host of each factor, and the axes of the factor's variables
+        for scope in self.scopes:
+            host = absorbing_scope.get(scope, scope)
+            moved.append((factor_of[host], tuple([host.index(v) for v in scope])))
+        hosts = self.hosts.copy()
+        for number, (factor, axes) in enumerate(hosts):
+            if factor >= 0:
+                host, host_axes = moved[factor]
+                hosts[number] = moved[factor] if len(axes) == 1 else (host, tuple([host_axes[a] for a in axes]))
+        return ReducedGraph(self.states, self.variables, list(merged), list(merged.values()), self.constant, hosts)
+
     def factor_graph(self) -> FactorGraph:
         """Build the factor graph of the remaining variables, with one group for each factor.
 
@@ -115,15 +144,16 @@ class ReducedGraph:
         return whole
 
 
-_reduced_graphs: WeakKeyDictionary[TableGraph, ReducedGraph] = WeakKeyDictionary()
+_reduced_graphs: WeakKeyDictionary[TableGraph, dict[bool, ReducedGraph]] = WeakKeyDictionary()
 
 
-def reduce_tables(compiled: TableGraph, until: float = math.inf) -> ReducedGraph:
+def reduce_tables(compiled: TableGraph, until: float = math.inf, *, absorb: bool = True) -> ReducedGraph:
     """Reduce a compiled graph by `reduce_graph`, and cache the reduced graph as long as the compiled graph exists.
 
     Args:
         compiled: The graph.
         until: Reading of `time.perf_counter` at which the reduction ends with an error.
+        absorb: Merge factors also into factors of more variables, not only into factors of the same variables.
 
     Returns:
         The reduced graph.
@@ -132,16 +162,15 @@ def reduce_tables(compiled: TableGraph, until: float = math.inf) -> ReducedGraph
         ImpossibleGraph: A variable has no possible state.
         OutOfTime: The time ``until`` passed before the end.
     """
-    reduced = _reduced_graphs.get(compiled)
-    if reduced is None:
-        reduced = _reduced_graphs[compiled] = reduce_graph(compiled.sizes, compiled.factors, until)
-    return reduced
+    forms = _reduced_graphs.setdefault(compiled, {})
+    if absorb not in forms:
+        reduced = forms.get(False) or reduce_graph(compiled.sizes, compiled.factors, until)
+        forms[absorb] = reduced.absorb_factors(until) if absorb else reduced
+    return forms[absorb]
 
 
-def reduce_graph(
-    sizes: Int32s, groups: Sequence[TableFactors], until: float = math.inf, *, absorb: bool = True
-) -> ReducedGraph:
-    """Remove impossible states and variables with a single possible state, and merge factors into larger factors.
+def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors], until: float = math.inf) -> ReducedGraph:
+    """Remove impossible states and variables with a single possible state, and merge factors of the same variables.
 
     A state of a variable is impossible if some factor is -inf at this state for all possible states of its other
     variables (generalised arc consistency).
@@ -150,7 +179,6 @@ def reduce_graph(
         sizes: int32[V], number of states of each variable.
         groups: Groups of factors.
         until: Reading of `time.perf_counter` at which the reduction ends with an error.
-        absorb: Merge factors also into factors of more variables, not only into factors of the same variables.
 
     Returns:
         The reduced graph. Its joint states are the joint states of the original graph that consist of possible states.
@@ -186,9 +214,8 @@ def reduce_graph(
             constant += float(table)
         else:
             merged[key] = merged[key] + table if key in merged else table
-    absorbing_scope = _absorb(merged, len(variables), until) if absorb else {}
     check_clock(until)
-    hosts = _hosts(remaining_scopes, {scope: factor for factor, scope in enumerate(merged)}, absorbing_scope)
+    hosts = _hosts(remaining_scopes, {scope: factor for factor, scope in enumerate(merged)})
     return ReducedGraph(states, variables, list(merged), list(merged.values()), constant, hosts)
 
 
@@ -228,10 +255,7 @@ def _reduce_factor(
     return tuple([numbers[v] for v in kept]), table
 
 
-def _hosts(
-    scopes: list[tuple[int, ...]], factor_of: dict[tuple[int, ...], int],
-    absorbing_scope: dict[tuple[int, ...], tuple[int, ...]],
-) -> list[tuple[int, tuple[int, ...]]]:  # fmt: skip
+def _hosts(scopes: list[tuple[int, ...]], factor_of: dict[tuple[int, ...], int]) -> list[tuple[int, tuple[int, ...]]]:
     """Return, for each original factor, its host: the reduced factor that contains it (see `ReducedGraph`)."""
     axes: list[tuple[int, ...]] = [tuple(range(arity)) for arity in range(1 + max(map(len, scopes), default=0))]
     hosts: list[tuple[int, tuple[int, ...]]] = []
@@ -243,8 +267,7 @@ def _hosts(
             hosts.append((-1, ()))
         else:
             key = tuple(sorted(scope))
-            host = absorbing_scope.get(key, key)
-            hosts.append((factor_of[host], tuple([host.index(v) for v in scope])))
+            hosts.append((factor_of[key], tuple([key.index(v) for v in scope])))
     return hosts
 
 

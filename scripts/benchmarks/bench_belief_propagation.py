@@ -24,7 +24,7 @@ import numpy as np
 
 from herdner.graph.tables import compile_tables
 from herdner.graph.uai_files import read_evidence, read_uai
-from herdner.inference.elimination_order import ReducedGraph, reduce_graph
+from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing, Schedule
 
 TOLERANCE = 1e-10
@@ -37,7 +37,7 @@ def read_reduced(path: Path) -> ReducedGraph:
     graph = read_uai(path)
     evidence = path.with_name(path.name + ".evid")
     compiled = compile_tables(graph.condition(read_evidence(evidence, graph)) if evidence.exists() else graph)
-    return reduce_graph(compiled.sizes, compiled.factors)
+    return reduce_tables(compiled)
 
 
 def propagate(reduced: ReducedGraph, schedule: Schedule, tolerance: float, n_sweeps: int) -> MessagePassing:

@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from herdner.graph import FactorGraph, TableFactors
+from herdner.graph import FactorGraph, TableFactors, ising
 from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import compile_tables
+from herdner.inference import elimination_order, make_backend
 from herdner.inference.backends.exact import EliminationRun, Exact
 from herdner.inference.barren import PrunedGraph
 from herdner.inference.elimination_order import reduce_graph
@@ -60,13 +61,28 @@ def test_the_width_is_smaller_without_barren_variables():
     assert EliminationRun.prepare(graph, prune=True).plan().width == 1
 
 
+@pytest.mark.parametrize("backend", ["exact", "auto"])
+@pytest.mark.parametrize("observed", [False, True])
+def test_a_graph_is_reduced_once(monkeypatch, backend, observed):
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return reduce_graph(*arguments)
+
+    monkeypatch.setattr(elimination_order, "reduce_graph", counted)
+    make_backend(backend).infer(network(1, observed=observed), record=ONLY_SUMS)
+    make_backend(backend).infer(ising(0.3, np.zeros((3, 3))), record=ONLY_SUMS)  # no variable is barren
+    assert len(calls) == 2
+
+
 def test_the_sum_keeps_the_variables_on_which_it_depends():
     rng = np.random.default_rng(1)
     table = np.log(rng.dirichlet(np.ones(3), size=(2, 4))) + rng.normal(size=(1, 4, 1))  # the sum depends on variable 1
     pair = rng.normal(size=(1, 2, 2))
     graph = FactorGraph([2, 4, 3, 2], [TableFactors([(0, 1, 2)], table[None]), TableFactors([(0, 3)], pair)])
     compiled = compile_tables(graph)
-    pruned = PrunedGraph.of(reduce_graph(compiled.sizes, compiled.factors, absorb=False))
+    pruned = PrunedGraph.of(reduce_graph(compiled.sizes, compiled.factors))
     assert 2 in {v for v, _ in pruned.removed}
     assert all(len(scope) < 3 for scope in pruned.graph.scopes)
     assert Exact().infer(graph, record=ONLY_SUMS).log_z == pytest.approx(Exact().infer(graph).log_z, abs=1e-12)

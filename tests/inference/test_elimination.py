@@ -155,7 +155,7 @@ def test_large_buckets_with_several_messages_are_divided(monkeypatch: pytest.Mon
     tables = [TableFactors([scope], rng.normal(size=(1,) + (2,) * 13)) for scope in scopes]
     pairs = TableFactors([(v, 20 + v % 2) for v in range(18)], rng.normal(size=(18, 2, 3)))
     graph = compile_tables(FactorGraph([2] * 20 + [3] * 2, [*tables, pairs]))
-    reduced = reduce_graph(graph.sizes, graph.factors)
+    reduced = reduce_tables(graph)
     order = EliminationOrder(np.array([18, 19, 20, 21, *range(18)], np.int32), 21.0, 18, 2**18)
     found = []
     for n_threads in (1, 3):
@@ -233,20 +233,23 @@ def test_reduction_keeps_the_log_potential_of_every_possible_state():
             groups.append(TableFactors(scopes, table, scale=rng.uniform(0.5, 2, len(scopes))))
         graph = FactorGraph(sizes, groups)
         try:
-            reduced = reduce_graph(np.asarray(sizes, np.int32), groups)
+            merged = reduce_graph(np.asarray(sizes, np.int32), groups)
         except ImpossibleGraph:
             continue
-        assert all(list(scope) == sorted(scope) for scope in reduced.scopes)
-        for state in itertools.product(*map(range, reduced.sizes)):
-            whole = reduced.original_states(np.array([state], np.int32).reshape(1, -1))[0]
-            total = reduced.constant + sum(
-                table[tuple(state[v] for v in scope)]
-                for scope, table in zip(reduced.scopes, reduced.tables, strict=True)
-            )
-            assert total == pytest.approx(graph.log_potential(whole), abs=1e-12)
-        scopes = [scope for group in groups for scope in group.scopes.tolist()]
-        for scope, (factor, axes) in zip(scopes, reduced.hosts, strict=True):
-            left = [v for v in scope if v in reduced.variables]
-            host = [reduced.variables[reduced.scopes[factor][axis]] for axis in axes]
-            assert (factor == -1) == (not left)
-            assert host == left
+        absorbed = merged.absorb_factors()
+        assert not any(set(a) < set(b) for a, b in itertools.permutations(absorbed.scopes, 2))
+        for reduced in (merged, absorbed):
+            assert all(list(scope) == sorted(scope) for scope in reduced.scopes)
+            for state in itertools.product(*map(range, reduced.sizes)):
+                whole = reduced.original_states(np.array([state], np.int32).reshape(1, -1))[0]
+                total = reduced.constant + sum(
+                    table[tuple(state[v] for v in scope)]
+                    for scope, table in zip(reduced.scopes, reduced.tables, strict=True)
+                )
+                assert total == pytest.approx(graph.log_potential(whole), abs=1e-12)
+            scopes = [scope for group in groups for scope in group.scopes.tolist()]
+            for scope, (factor, axes) in zip(scopes, reduced.hosts, strict=True):
+                left = [v for v in scope if v in reduced.variables]
+                host = [reduced.variables[reduced.scopes[factor][axis]] for axis in axes]
+                assert (factor == -1) == (not left)
+                assert host == left

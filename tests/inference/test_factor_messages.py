@@ -11,7 +11,7 @@ from oracle import Oracle
 from herdner.graph import FactorGraph, TableFactors, complete_graph, ising
 from herdner.graph.tables import compile_tables
 from herdner.inference import Interrupted, make_backend
-from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing
 
 Factors = list[tuple[tuple[int, ...], np.ndarray]]
@@ -69,7 +69,7 @@ def graph_of(sizes: list[int], factors: Factors) -> FactorGraph:
 
 def message_passing(graph: FactorGraph, n_sweeps: int, **options) -> MessagePassing:
     compiled = compile_tables(graph)
-    layout = FactorLayout.of(reduce_graph(compiled.sizes, compiled.factors))
+    layout = FactorLayout.of(reduce_tables(compiled))
     return MessagePassing(layout, n_sweeps, **{"tolerance": 0.0, "damping": 1.0, **options})
 
 
@@ -81,7 +81,7 @@ def test_each_sweep_equals_the_reference(seed, scale, forbidden, maximise):
     rng = np.random.default_rng([seed, int(scale)])
     sizes, factors = random_factors(rng, scale, forbidden)
     compiled = compile_tables(graph_of(sizes, factors))
-    reduced = reduce_graph(compiled.sizes, compiled.factors)
+    reduced = reduce_tables(compiled)
     damping = [1.0, 0.5, 0.3][seed % 3]
     run = MessagePassing(FactorLayout.of(reduced), 6, 0.0, damping, maximise=maximise)
     known = list(zip(reduced.scopes, reduced.tables, strict=True))
@@ -134,7 +134,7 @@ def test_maxima_of_trees_equal_enumeration(seed):
     sizes, factors = random_tree(np.random.default_rng(seed), 2.0, 0.2)
     oracle = Oracle.of(sizes, factors)
     compiled = compile_tables(graph_of(sizes, factors))
-    reduced = reduce_graph(compiled.sizes, compiled.factors)
+    reduced = reduce_tables(compiled)
     run = MessagePassing(FactorLayout.of(reduced), 100, 1e-13, 1.0, "residual", maximise=True)
     run.run()
     assert run.converged

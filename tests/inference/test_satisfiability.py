@@ -10,7 +10,7 @@ import pytest
 from herdner.graph import FactorGraph, TableFactors
 from herdner.graph.tables import compile_tables
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
-from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.gibbs.start import random_start
 from herdner.inference.satisfiability import find_contradiction, find_possible_state
 
@@ -35,7 +35,7 @@ def test_the_solver_decides_what_enumeration_decides(seed):
     is_possible = np.isfinite(graph.log_potential(states)).any()
     compiled = compile_tables(graph)
     try:
-        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        reduced = reduce_tables(compiled)
         found = find_possible_state(reduced)
     except ImpossibleGraph:
         assert not is_possible

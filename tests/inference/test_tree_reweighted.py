@@ -8,7 +8,7 @@ import pytest
 from herdner.graph import FactorGraph, TableFactors, complete_graph, ising
 from herdner.graph.tables import compile_tables
 from herdner.inference import Interrupted, make_backend
-from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing
 from herdner.inference.spanning_forests import ForestDistribution, SpanningForest
 
@@ -76,7 +76,7 @@ def test_the_bound_equals_the_free_energy_at_a_fixed_point(seed):
     """The mean over forests equals the tree-reweighted free energy of the beliefs (eq. 24 of the paper)."""
     sizes, factors = small_graph(3 * seed, 3)
     compiled = compile_tables(graph_of(sizes, factors))
-    reduced = reduce_graph(compiled.sizes, compiled.factors)
+    reduced = reduce_tables(compiled)
     forests = ForestDistribution.cover_factors(reduced.scopes, len(reduced.sizes))
     weights = forests.appearance_probabilities()
     run = MessagePassing(FactorLayout.of(reduced, weights), 5000, 1e-12, 0.5)

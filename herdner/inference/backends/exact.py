@@ -37,7 +37,6 @@ from herdner.inference.elimination_order import (
     OutOfTime,
     ReducedGraph,
     find_elimination_order,
-    reduce_graph,
     reduce_tables,
 )
 from herdner.inference.record import Record
@@ -289,10 +288,9 @@ class EliminationRun:
             MemoryError: The graph has too many variables for the search for an elimination order.
             OutOfTime: The reduction exceeds the time limit.
         """
-        pruned = None
-        if prune:
-            pruned = PrunedGraph.of(reduce_graph(compiled.sizes, compiled.factors, until, absorb=False), until)
-            pruned = pruned if pruned.removed else None
+        pruned = PrunedGraph.of(reduce_tables(compiled, until, absorb=False), until) if prune else None
+        if pruned is not None and not pruned.removed:
+            pruned = None
         reduced = reduce_tables(compiled, until) if pruned is None else pruned.graph
         order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes, seconds=seconds, limit=limit)
         return cls(compiled, reduced, order, pruned)
