@@ -126,15 +126,24 @@ def update_seconds(reduced: ReducedGraph, width: int) -> float:
     return _UPDATE_SECONDS * max(width, 1) * sum([table.size for table in reduced.tables])
 
 
-def affordable_width(width: int, least: float, seconds: float | None) -> int:
-    """Return ``width``, the width of blocks, reduced to at most 1 if the time limit is too short for this width.
+def affordable_width(reduced: ReducedGraph, width: int, n_updates: int, seconds: float | None) -> int:
+    """Halve ``width``, the width of blocks, until a number of updates fit into a time limit, but not below 1.
 
     Args:
+        reduced: The graph.
         width: The preferred width.
-        least: Approximate time of the smallest run with this width, in seconds.
-        seconds: The time limit in seconds; None is unlimited.
+        n_updates: Number of updates of all blocks of one replica.
+        seconds: Time limit of one ensemble in seconds, with the time to build it; None is unlimited.
+
+    Returns:
+        The width, at most ``width``.
     """
-    return width if seconds is None or least < seconds / 2 else min(width, 1)
+    if seconds is None:
+        return width
+    limit = seconds - set_up_seconds(reduced)
+    while width > 1 and n_updates * update_seconds(reduced, width) > limit:
+        width //= 2
+    return width
 
 
 def affordable_replicas(reduced: ReducedGraph, width: int, n_replicas: int, seconds: float | None) -> int:

@@ -13,11 +13,13 @@ from herdner._ext.replicas import Replicas
 from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
 from herdner.inference import UnsupportedGraph, make_backend, tempering
 from herdner.inference.backends import tempered
+from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.tempering import (
     Ensemble,
     affordable_whole_log2_cells,
+    affordable_width,
     equalise_rejections,
     find_blocks,
     find_whole_block,
@@ -212,6 +214,27 @@ def test_one_block_needs_time_and_memory(monkeypatch):
     assert limits[0] < limits[1] <= limits[2]
     monkeypatch.setattr("herdner.inference.tempering.free_memory", lambda: 48.0 * 2**10)
     assert affordable_whole_log2_cells(1e9, 4) == 8.0
+
+
+def test_blocks_are_narrow_if_the_time_is_short():
+    reduced = reduce_tables(compile_tables(ising(0.5, np.zeros((60, 60)))))
+    assert affordable_width(reduced, 8, 1000, None) == 8
+    seconds = [1000 * tempering.update_seconds(reduced, width) + 1 for width in (8, 4, 2, 1)]
+    assert [affordable_width(reduced, 8, 1000, limit) for limit in seconds] == [8, 4, 2, 1]
+    assert affordable_width(reduced, 8, 1000, 1e-9) == 1
+    assert affordable_width(reduced, 0, 1000, 1e-9) == 0
+
+
+@pytest.mark.parametrize("backend", [Tempered, AnnealedImportance])
+def test_the_least_time_is_that_of_the_width_that_the_limit_allows(backend):
+    """With blocks of the preferred width, not even the shortest run would fit into this limit."""
+    rng = np.random.default_rng(0)
+    scopes = [sorted(rng.choice(60, 12, replace=False)) for _ in range(60)]
+    graph = FactorGraph([2] * 60, [TableFactors(scopes, rng.normal(size=(60, *[2] * 12)))])
+    reduced = reduce_tables(compile_tables(graph))
+    seconds = 2 * backend(seconds=1e-3).least_seconds(reduced)
+    assert seconds < 0.6 * backend(seconds=1e6).least_seconds(reduced)
+    assert backend(seconds=seconds).least_seconds(reduced) <= seconds
 
 
 def test_samples_are_joint_states_at_equal_distances():

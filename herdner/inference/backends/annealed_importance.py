@@ -57,7 +57,8 @@ class AnnealedImportance:
         n_rounds: Rounds of tempered sampling that tune the temperatures.
         spacing: Rounds of tempered sampling between two samples; fewer if a time limit is short.
         n_replicas: Number of temperatures of tempered sampling; fewer if a time limit is short.
-        width: Largest number of variables of a separator in a block, as in `Tempered`; 1 if a time limit is short.
+        width: Largest number of variables of a separator in a block, as in `Tempered`; with a time limit, it is halved
+            until runs of ``n_temperatures`` fit into the limit.
         n_threads: Number of threads, at most 2; None is 2 if the machine has two processors. Results do not depend on
             it.
     """
@@ -116,7 +117,7 @@ class AnnealedImportance:
         rng = generator(seed)
         n_threads = min(_WORKERS, self.n_threads or os.cpu_count() or 1)
         limit = None if self.seconds is None else (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds / _WORKERS
-        width = affordable_width(self.width, least_seconds(reduced, self.width), self.seconds)
+        width = self._affordable_width(reduced)
         n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
         ensembles = [Ensemble.of(reduced, n_replicas, width, r, first) for r in rng.spawn(_WORKERS)]
         run = TemperedRun(reduced, ensembles, n_threads)
@@ -142,6 +143,23 @@ class AnnealedImportance:
         if is_interrupted or is_stopped:
             raise Interrupted(result)
         return result
+
+    def least_seconds(self, reduced: ReducedGraph) -> float:
+        """Return the approximate time of the shortest run under the time limit, in seconds.
+
+        Args:
+            reduced: The graph.
+        """
+        n_rounds = 1 + _LEAST_PARTICLES  # of two replicas
+        n_updates = _WORKERS * (2 * n_rounds + 2 * _LEAST_PARTICLES * (_LEAST_TEMPERATURES - 1)) + 1
+        seconds = n_updates * update_seconds(reduced, self._affordable_width(reduced))
+        return _WORKERS * set_up_seconds(reduced) + seconds
+
+    def _affordable_width(self, reduced: ReducedGraph) -> int:
+        """Return the width of blocks, reduced if the time limit is short."""
+        limit = None if self.seconds is None else (1 - _TUNING_SHARE - _SAMPLING_SHARE) * self.seconds
+        n_updates = self.n_particles * self.n_temperatures  # of a worker: half of the runs, in both directions
+        return affordable_width(reduced, self.width, n_updates, limit)
 
     def _result(
         self, compiled: TableGraph, reduced: ReducedGraph, run: TemperedRun, constant: float, log_z: float,
@@ -245,18 +263,6 @@ class AnnealedImportance:
         seconds = perf_counter() - measured
         remaining = max(0.0, self.seconds - (perf_counter() - began))
         return int(np.clip(remaining / (2 * n_particles * max(seconds, 1e-7)), _LEAST_TEMPERATURES, 20_000))
-
-
-def least_seconds(reduced: ReducedGraph, width: int) -> float:
-    """Return the approximate time, in seconds, of the shortest run of `AnnealedImportance` under a time limit.
-
-    Args:
-        reduced: The graph.
-        width: Largest number of variables of a separator in a block.
-    """
-    n_rounds = 1 + _LEAST_PARTICLES  # of two replicas
-    n_updates = _WORKERS * (2 * n_rounds + 2 * _LEAST_PARTICLES * (_LEAST_TEMPERATURES - 1)) + 1
-    return _WORKERS * set_up_seconds(reduced) + n_updates * update_seconds(reduced, width)
 
 
 def _interpolate(betas: Floats, n_temperatures: int) -> Floats:

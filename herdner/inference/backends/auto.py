@@ -17,13 +17,12 @@ from herdner.base.messages import format_size
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
-from herdner.inference.backends import annealed_importance, tempered
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
 from herdner.inference.backends.exact import EliminationPlan, EliminationRun, Exact, needs_only_sums, slow_reduction
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
-from herdner.inference.elimination_order import OutOfTime, ReducedGraph, reduce_tables
+from herdner.inference.elimination_order import OutOfTime, reduce_tables
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -45,7 +44,6 @@ _ESTIMATION_SHARE = 0.2
 _FIRST_SWEEPS = 100  # sweeps of the first annealed Gibbs run
 _SWEEP_SECONDS = 2e-7  # approximate time of a Gibbs sweep per variable
 _WIDE = 20.0  # width of an interval of log Z above which converged belief propagation is preferred
-_FEW_VARIABLES = 250  # number of variables per second of the time limit below which blocks are wide
 _AGREEMENT = 0.02  # largest disagreement of chains at which sampled marginals are preferred to converged propagation
 
 
@@ -111,49 +109,44 @@ class Auto:
         compiled = compile_tables(graph)
         request = Record() if record is None else record
         limit = max(self.seconds, _LEAST_REDUCTION_SECONDS)
+        prune = needs_only_sums(request) and self.max_log2_cells > 0
         try:
-            reduce_tables(compiled, perf_counter() + limit)
+            reduce_tables(compiled, perf_counter() + limit, absorb=not prune)
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("auto", limit)) from None
-        result = self._exact(compiled, seed, request, began)
-        if isinstance(result, str):
-            reason = result
-            results: list[Result] = []
-            try:
-                result = self._approximate(compiled, generator(seed), request, began + self.seconds, results)
-                result = replace(result, method=f"{result.method}; {reason}")
-            except KeyboardInterrupt as interrupt:
-                results += [interrupt.result] if isinstance(interrupt, Interrupted) else []
-                if not results:
-                    raise
-                raise Interrupted(replace(_combine_results(results), seconds=perf_counter() - began)) from None
+        try:
+            result = self._exact(compiled, seed, request, began, prune)
+        except _InfeasibleExact as reason:
+            result = self._approximate(compiled, seed, request, began)
+            result = replace(result, method=f"{result.method}; {reason}")
         logger.info("auto: %s", result.method)
         return replace(result, seconds=perf_counter() - began)
 
-    def _exact(self, compiled: TableGraph, seed: Seed, request: Record, began: float) -> Result | str:
-        """Run exact inference, and return its result, or the reason why the time or the memory does not suffice."""
+    def _exact(self, compiled: TableGraph, seed: Seed, request: Record, began: float, prune: bool) -> Result:
+        """Run exact inference, and return its result.
+
+        Raises:
+            _InfeasibleExact: The time or the memory does not suffice.
+        """
         exact, tables = Exact(n_samples=self.n_samples), "no elimination order yet"
         try:
             limit = min(self.max_log2_cells, math.log2(max(_EXACT_SHARE * self.seconds / CELL_SECONDS, 1.0)))
             seconds = _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0
-            prune = needs_only_sums(request) and self.max_log2_cells > 0
             run = EliminationRun.prepare(compiled, seconds, limit, began + _EXACT_SHARE * self.seconds, prune=prune)
             plan = run.plan()
             tables = str(plan)
             remaining = began + _EXACT_SHARE * self.seconds - perf_counter()
-            obstacle = self._obstacle(plan, remaining)
-            if obstacle is not None:
-                logger.info("auto: %s", obstacle)
-                return obstacle
-            logger.info("auto: exact inference takes %s", plan)
-            return replace(exact.run(run, seed, request, remaining), method=f"exact ({plan})")
+            reason = self._obstacle(plan, remaining)
+            if reason is None:
+                logger.info("auto: exact inference takes %s", plan)
+                return replace(exact.run(run, seed, request, remaining), method=f"exact ({plan})")
         except OutOfTime:
             reason = f"exact inference ({tables}) was too slow for the time limit"
         except MemoryError as error:
             logger.info("auto: %s", error)
             reason = "exact inference does not fit into memory"
         logger.info("auto: %s", reason)
-        return reason
+        raise _InfeasibleExact(reason)
 
     def _obstacle(self, plan: EliminationPlan, seconds: float) -> str | None:
         """Return the reason why exact inference does not fit into its limits, or None if it fits.
@@ -175,7 +168,18 @@ class Auto:
             return None
         return f"exact inference takes {plan}, but {limit}"
 
-    def _approximate(
+    def _approximate(self, compiled: TableGraph, seed: Seed, request: Record, began: float) -> Result:
+        """Run all approximations; if Ctrl-C stops one of them, raise `Interrupted` with the results so far."""
+        results: list[Result] = []
+        try:
+            return self._run_approximations(compiled, generator(seed), request, began + self.seconds, results)
+        except KeyboardInterrupt as interrupt:
+            results += [interrupt.result] if isinstance(interrupt, Interrupted) else []
+            if not results:
+                raise
+            raise Interrupted(replace(_combine_results(results), seconds=perf_counter() - began)) from None
+
+    def _run_approximations(
         self, compiled: TableGraph, rng: np.random.Generator, request: Record, until: float, results: list[Result]
     ) -> Result:
         """Run belief propagation, a search for a better state, and tempered sampling; combine the results.
@@ -189,12 +193,15 @@ class Auto:
         wants_more = request.best or request.marginals or not self.n_samples
         search_share = 0.0 if not request.best else _SEARCH_SHARE if request.marginals else _LONG_SEARCH_SHARE
         reduced, only_log_z = reduce_tables(compiled), not (request.best or request.marginals or self.n_samples)
-        if only_log_z:
-            least = annealed_importance.least_seconds(reduced, self._width(reduced, 4))
-        else:
-            least = tempered.least_seconds(reduced, self._width(reduced, 8))
+
+        def is_long_enough(remaining: float) -> bool:
+            if remaining <= 0:
+                return False
+            sampler = AnnealedImportance(seconds=remaining) if only_log_z else Tempered(seconds=remaining)
+            return sampler.least_seconds(reduced) <= remaining
+
         share = _PROPAGATION_SHARE if wants_more else _SHORT_PROPAGATION_SHARE
-        if not self.n_samples and least > (1 - share - search_share) * seconds:
+        if not self.n_samples and not is_long_enough((1 - share - search_share) * seconds):
             share = _LONG_PROPAGATION_SHARE - search_share
         try:
             propagated, has_converged = self._propagate(compiled, share * seconds)
@@ -207,7 +214,7 @@ class Auto:
         estimated = None
         if only_log_z:
             remaining = until - perf_counter()
-            if propagated is not None and least > remaining:
+            if propagated is not None and not is_long_enough(remaining):
                 return _without_samples(propagated, has_converged, "annealed importance sampling")
             estimated = self._estimate(compiled, rng, max(remaining, 0.1 * seconds))
             if estimated is not None:
@@ -217,7 +224,7 @@ class Auto:
             if estimated is not None:
                 results.append(estimated)
         remaining = until - perf_counter()
-        if propagated is not None and not self.n_samples and least > remaining:
+        if propagated is not None and not self.n_samples and not is_long_enough(remaining):
             return _without_samples(propagated, has_converged, "tempered sampling")
         sampler = Tempered(seconds=max(remaining, 0.1 * seconds), n_samples=self.n_samples)
         try:
@@ -258,15 +265,9 @@ class Auto:
     def _estimate(self, compiled: TableGraph, rng: np.random.Generator, seconds: float) -> Result | None:
         """Estimate log Z by annealed importance sampling; return None if every visited state has log-potential -inf."""
         try:
-            return AnnealedImportance(seconds=seconds, width=self._width(reduce_tables(compiled), 4)).infer(
-                compiled, rng
-            )
+            return AnnealedImportance(seconds=seconds).infer(compiled, rng)
         except UnsupportedGraph:
             return None
-
-    def _width(self, reduced: ReducedGraph, width: int) -> int:
-        """Return ``width``, the width of blocks; return 1 if a search for such blocks would take too much time."""
-        return width if len(reduced.variables) < _FEW_VARIABLES * self.seconds else 1
 
     def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:
         """Run belief propagation with increasing damping until it converges or ``seconds`` have passed.
@@ -297,6 +298,10 @@ class Auto:
                 break
             n_sweeps *= 2
         return result
+
+
+class _InfeasibleExact(Exception):
+    """Error: exact inference does not fit into the time or the memory. The message is the reason."""
 
 
 def _combine_results(results: list[Result]) -> Result:

@@ -37,6 +37,7 @@ from herdner.inference.tempering import (
 _SEARCH_SHARE = 0.05  # fraction of the time limit for the search for a block with all variables
 _TUNING_SHARE = 0.25  # fraction of the time limit in which the temperatures are tuned
 _MANY_ROUNDS = 1000  # rounds for which the width of blocks is reduced
+_LEAST_UPDATES = 4  # updates of a chain in a minimal run: two rounds of two replicas
 _MIXING_SHARE = 0.1  # fraction of the time limit for the decision whether chains mix without tempering
 _MIXING_CHAINS = 8  # number of chains for this decision
 _MIXING_RATIO = 2.0  # largest ratio of differences between chains and within chains; 1 if all chains mix
@@ -231,14 +232,28 @@ class Tempered:
             ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in generators]
             return TemperedRun(reduced, ensembles, self._threads(self.n_chains))
         limit = None if self.seconds is None else self.seconds / self.n_chains
-        width = WIDTH if self.width is None else self.width
-        if self.width is None and limit is not None:
-            while width > 1 and _MANY_ROUNDS * self.n_replicas * update_seconds(reduced, width) > limit:
-                width //= 2
-        width = affordable_width(width, least_seconds(reduced, width, self.n_chains), self.seconds)
+        width = self._affordable_width(reduced)
         n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
         ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in generators]
         return TemperedRun(reduced, ensembles, self._threads(self.n_chains))
+
+    def least_seconds(self, reduced: ReducedGraph) -> float:
+        """Return the approximate time of a minimal run, in seconds: one tuning round and one recorded round.
+
+        Each chain of this run has two replicas, whose blocks have the width that the time limit allows.
+
+        Args:
+            reduced: The graph.
+        """
+        seconds = _LEAST_UPDATES * update_seconds(reduced, self._affordable_width(reduced))
+        return self.n_chains * (set_up_seconds(reduced) + seconds)
+
+    def _affordable_width(self, reduced: ReducedGraph) -> int:
+        """Return the width of blocks, reduced if the time limit is short."""
+        limit = None if self.seconds is None else self.seconds / self.n_chains
+        if self.width is None:
+            return affordable_width(reduced, WIDTH, _MANY_ROUNDS * self.n_replicas, limit)
+        return affordable_width(reduced, self.width, 2 * _LEAST_UPDATES, limit)
 
     def _mixing_chains(
         self, reduced: ReducedGraph, rng: np.random.Generator, began: float, first: Int32s | None
@@ -299,20 +314,6 @@ class Tempered:
                 break
             done += rounds
             samples.append(run.states())
-
-
-def least_seconds(reduced: ReducedGraph, width: int, n_chains: int = 2) -> float:
-    """Return the approximate time, in seconds, of a minimal run of `Tempered`: one tuning round and one recorded round.
-
-    Each chain of this run has two replicas.
-
-    Args:
-        reduced: The graph.
-        width: Largest number of variables of a separator in a block.
-        n_chains: Number of chains.
-    """
-    n_updates = n_chains * 2 * 2  # a round of tuning and a recorded round, for two replicas of each chain
-    return n_chains * set_up_seconds(reduced) + n_updates * update_seconds(reduced, width)
 
 
 def _original_samples(reduced: ReducedGraph, samples: list[Int32s]) -> Int32s | None:
