@@ -10,7 +10,8 @@ it from a graph, and `numpy.savez` writes it from arrays.
 ``table_of_factor_G``       int32[F], the table of each factor; optional if T is 1 or F
 ``scale_G``                 float64[F], the multiplier of each factor's table; optional if all are 1
 ``names``                   uint8[..], the UTF-8 bytes of the variables' names, separated by zero bytes; optional
-``shape``                   int32[..], the shape of a grid; optional, absent if cells are observed
+``shape``                   int32[..], the shape of a grid; optional
+``observed``                int32[.., 2], index and state of each observed cell of a grid; optional
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import compile_tables
 
 VERSION = 1
-_WHOLE = {"format": "i4", "sizes": "i4", "shape": "i4", "names": "u1"}  # arrays of the whole graph
+_WHOLE = {"format": "i4", "sizes": "i4", "shape": "i4", "observed": "i4", "names": "u1"}  # arrays of the whole graph
 _ARRAYS = {"scopes": "i4", "tables": "f8", "table_of_factor": "i4", "scale": "f8"}
 
 
@@ -58,8 +59,10 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
         )
     compiled = compile_tables(graph)
     arrays: dict[str, Any] = {"format": np.array([VERSION], np.int32), "sizes": compiled.sizes}
-    if graph.shape is not None and not graph.observed:
+    if graph.shape is not None:
         arrays["shape"] = np.array(graph.shape, np.int32)
+    if graph.observed:
+        arrays["observed"] = np.array(list(graph.observed.items()), np.int32)
     if graph.names is not None:
         if any("\0" in name for name in graph.names):
             raise ValueError("names of variables in a graph file must not contain zero bytes")
@@ -130,4 +133,10 @@ def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
     if names == [""] and not arrays["sizes"].size:
         names = []
     shape = arrays["shape"].ravel().tolist() if "shape" in arrays else None
-    return FactorGraph(arrays["sizes"], groups, names=names, shape=shape)
+    observed = None
+    if "observed" in arrays:
+        pairs = arrays["observed"]
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or (pairs[:, 1] < 0).any():
+            raise GraphFileError("array observed must hold pairs of a cell and its state, which is at least 0")
+        observed = dict(pairs.tolist())
+    return FactorGraph(arrays["sizes"], groups, names=names, shape=shape, observed=observed)

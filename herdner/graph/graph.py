@@ -32,10 +32,10 @@ class FactorGraph:
         domains: The domains of the V variables, such as `Discrete`.
         factors: Groups of factors, such as `TableFactors`.
         names: Distinct names of all variables, or None. `save_graph` stores them; .uai files do not.
-        shape: Sides of a grid whose variables are numbered in row-major order, or None. `save_graph` stores it unless
-            cells are observed; .uai files do not.
+        shape: Sides of a grid whose variables are numbered in row-major order, or None. `save_graph` stores it; .uai
+            files do not.
         observed: Values of the cells of the grid that `condition` has fixed, by index of the cell; these cells have no
-            variables.
+            variables. `save_graph` stores them.
     """
 
     domains: Domains

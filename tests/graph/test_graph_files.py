@@ -42,6 +42,13 @@ def test_names_and_shapes_there_and_back(tmp_path) -> None:
     grid = ising(0.2, np.zeros((3, 4)))
     save_graph(path, grid)
     assert (load_graph(path).shape, load_graph(path).names) == ((3, 4), None)
+    image = grid.condition({1: 1, 6: 0})
+    save_graph(path, image)
+    loaded = load_graph(path)
+    assert (loaded.shape, loaded.observed) == ((3, 4), {1: 1, 6: 0})
+    same(loaded, image)
+    states = np.zeros(10, np.int32)
+    np.testing.assert_array_equal(loaded.on_grid(states), image.on_grid(states))
     for names in (["rain", "überall", ""], []):
         save_graph(path, FactorGraph([2] * len(names), [], names=names))
         assert load_graph(path).names == tuple(names)
@@ -57,6 +64,11 @@ def test_names_and_shapes_there_and_back(tmp_path) -> None:
         ({"names": [97, 0, 98]}, "array names must hold uint8, not int64"),
         ({"shape": [3]}, r"a grid of shape \(3,\) has 3 variables, but the graph has 2"),
         ({"shape": [0.5]}, "array shape must hold int32"),
+        ({"observed": [[0, 1]]}, "observed cells belong to a grid"),
+        ({"shape": [3], "observed": [0, 1]}, "array observed must hold pairs of a cell and its state"),
+        ({"shape": [3], "observed": [[0, -1]]}, "array observed must hold pairs of a cell and its state"),
+        ({"shape": [3], "observed": [[3, 1]]}, "observed: there is no"),
+        ({"shape": [4], "observed": [[3, 1], [3, 1]]}, "4 variables, but the graph has 2 and 1 observed cells"),
     ],
 )
 def test_names_and_shapes_of_files_are_checked(tmp_path, arrays, message) -> None:
