@@ -36,7 +36,9 @@ def test_bounds_contain_log_z_and_become_exact(seed):
         assert low <= log_z <= high
         assert result.log_potential == pytest.approx(float(graph.log_potential(result.state)))
         assert result.log_potential > -np.inf
-    np.testing.assert_allclose(make_backend("mini-bucket").infer(graph).log_z_bounds, log_z, rtol=1e-9, atol=1e-9)
+    result = make_backend("mini-bucket").infer(graph)
+    np.testing.assert_allclose(result.log_z_bounds, log_z, rtol=1e-9, atol=1e-9)
+    assert result.log_z == pytest.approx(log_z, rel=1e-9, abs=1e-9)
 
 
 def test_more_cells_give_closer_bounds():
@@ -44,10 +46,11 @@ def test_more_cells_give_closer_bounds():
     log_z = make_backend("exact").infer(grid).log_z
     gaps = []
     for max_log2_cells in (2, 6, 12):
-        bounds = make_backend("mini-bucket", max_log2_cells=max_log2_cells).infer(grid).log_z_bounds
-        assert bounds is not None
-        low, high = bounds
+        result = make_backend("mini-bucket", max_log2_cells=max_log2_cells).infer(grid)
+        assert result.log_z_bounds is not None
+        low, high = result.log_z_bounds
         assert low <= log_z <= high
+        assert (result.log_z is None) == (max_log2_cells < 12)
         gaps.append(high - low)
     assert gaps[0] > gaps[1] > gaps[2]
     assert gaps[2] < 1e-6

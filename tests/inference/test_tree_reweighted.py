@@ -69,6 +69,8 @@ def test_the_bound_is_exact_on_trees(seed):
     factors = [(scope, 2 * rng.normal(size=[sizes[v] for v in scope])) for scope, _ in factors]
     result = make_backend("tree-reweighted").infer(graph_of(sizes, factors))
     assert result.log_z_bounds[1] == pytest.approx(enumerated_log_z(sizes, factors), abs=1e-8)
+    assert result.log_z == pytest.approx(enumerated_log_z(sizes, factors), abs=1e-8)
+    assert make_backend("tree-reweighted").infer(ising(0.3, np.zeros((2, 2)))).log_z is None
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -60,8 +60,9 @@ class MiniBucket:
             record: Requested results, which are only checked.
 
         Returns:
-            log_z_bounds, and a probable state, whose variables are set in reverse elimination order. If -inf entries
-            forbid the state, it is repaired. The log-potential of the state is also a lower bound.
+            log_z_bounds; log_z if both bounds are equal, because no bucket was divided; and a probable state, whose
+            variables are set in reverse elimination order. If -inf entries forbid the state, it is repaired. The
+            log-potential of the state is also a lower bound.
 
         Raises:
             ImpossibleGraph: The upper bound shows that -inf entries forbid every joint state.
@@ -87,6 +88,7 @@ class MiniBucket:
         return Result(
             state=state,
             log_potential=log_potential,
+            log_z=upper if lower == upper else None,
             log_z_bounds=(max(lower, log_potential) - margin, upper + margin),
             seconds=perf_counter() - began,
         )

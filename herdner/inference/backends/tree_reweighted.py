@@ -71,7 +71,8 @@ class TreeReweighted:
             record: Requested results, which are only checked; the state and the marginals are always computed.
 
         Returns:
-            log_z_bounds, whose lower bound is the log-potential of the state; the marginals that belong to the upper
+            log_z_bounds, whose lower bound is the log-potential of the state; log_z if the graph is a forest and the
+            messages have converged, because the upper bound is then exact; the marginals that belong to the upper
             bound; the most probable state of each variable, repaired if -inf entries forbid this joint state; and
             whether the messages have converged.
 
@@ -89,9 +90,11 @@ class TreeReweighted:
         marginals = reduced.original_marginals(best.run.loop.marginals, compiled.sizes)
         state = probable_state(compiled, marginals, "tree-reweighted")
         log_potential = float(compiled.graph.log_potential(state))
+        is_forest = bool((best.run.layout.weights == 1).all())
         result = Result(
             state=state,
             log_potential=log_potential,
+            log_z=best.bound if is_forest and best.run.converged else None,
             log_z_bounds=(log_potential - best.margin, best.bound + best.margin),
             marginals=marginals,
             converged=best.run.converged,
