@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quick import examples
 
+from herdner._ext.elimination import Beliefs
 from herdner.graph import FactorGraph, TableFactors, chain_graph, complete_graph, ising
 from herdner.graph.tables import compile_tables
 from herdner.inference import ImpossibleGraph, elimination
@@ -168,6 +169,68 @@ def test_large_buckets_with_several_messages_are_divided(monkeypatch: pytest.Mon
     expected = Exact().infer(graph).marginals  # in another order of elimination
     rows = [row[:size] for row, size in zip(expected, graph.sizes, strict=True)]
     np.testing.assert_allclose(found[0][0], np.concatenate(rows), rtol=1e-9)
+
+
+def subsets_of(n: int, size: int, count: int) -> list[list[int]]:
+    """Different sets of ``size`` of the variables 1 to ``n``, which together contain all these variables."""
+    rng = np.random.default_rng(0)
+    return [sorted((rng.permutation(n)[:size] + 1).tolist()) for _ in range(count)]
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+@pytest.mark.parametrize(
+    ("n_states", "n", "scopes", "n_slices"),
+    [
+        (2, 20, [range(1, 21)], 4),
+        (2, 20, [[*range(1, 6), *range(10, 21)], range(6, 21)], 1),  # each outer variable is missing in a large table
+        (2, 20, [range(2, 17), [1, *range(3, 21)]], 4),  # the first two outer variables are
+        (2, 20, subsets_of(20, 14, 8), 4),  # 4 copies of 8 tables of 2^15 cells are as large as the message
+        (2, 20, subsets_of(20, 14, 9), 2),
+        (2, 20, subsets_of(20, 14, 17), 1),
+        (64, 15, [range(1, 10), range(10, 16)], 4),  # each slice has a copy of a table of 4096 cells
+        (64, 15, [range(1, 10), range(9, 16)], 2),  # but not of one of 8192 cells, which has one outer variable
+    ],
+)
+def test_slices_of_a_large_bucket_do_not_change_its_marginals(n_states, n, scopes, n_slices, is_flat) -> None:
+    """Variable 0 is eliminated first, and the outer variables of its bucket are 1 to 9.
+
+    Flat tables have log-potentials of 0. Together with one state of variable 0 for each state of a table, all marginals
+    are multiples of powers of two, so they have the same bits in every order of summation.
+    """
+    rng = np.random.default_rng(0)
+    tables = []
+    for number, scope in enumerate(scopes):
+        shape = (n_states, *[2] * len(scope))
+        table = np.zeros(shape) if is_flat else rng.normal(size=shape)
+        if is_flat and number == 0:
+            table = np.where(np.arange(n_states)[:, None] == rng.integers(n_states, size=2 ** len(scope)), 0.0, -np.inf)
+        tables.append(TableFactors([(0, *scope)], table.reshape(1, *shape)))
+    graph = compile_tables(FactorGraph([n_states, *[2] * n], tables))
+    order = EliminationOrder(np.array([0, *range(n, 0, -1)], np.int32), n + 6.0, n, 2**n)
+    found = []
+    for n_threads in (1, 3):
+        messages = BucketTree(reduce_tables(graph), order, n_threads).collect()
+        beliefs = Beliefs(messages.loop, True)
+        while (bucket := beliefs.large_bucket()) is None:
+            beliefs.advance(2**22)
+        assert bucket.n_slices == n_slices
+        del bucket
+        beliefs = messages.distribute(with_tables=True)
+        found.append([messages.tree.factor_belief(beliefs, *host) for host in messages.tree.reduced.hosts])
+        found[-1].append(beliefs.marginals)
+    for one, several in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, several)
+    joint = np.zeros([n_states, *[2] * n])
+    for group, scope in zip(tables, scopes, strict=True):
+        joint += group.tables[0].reshape([n_states, *(2 if v in scope else 1 for v in range(1, n + 1))])
+    joint = np.exp(joint - joint.max())
+    joint /= joint.sum()
+    for belief, scope in zip(found[0], scopes, strict=False):
+        expected = joint.sum(axis=tuple(v for v in range(1, n + 1) if v not in scope))
+        if is_flat:
+            np.testing.assert_array_equal(belief, expected)
+        else:
+            np.testing.assert_allclose(belief, expected, rtol=1e-10)
 
 
 def test_a_clock_stops_runs_that_are_too_slow() -> None:
