@@ -90,12 +90,17 @@ class ReducedGraph:
         return ReducedGraph(self.states, self.variables, list(merged), list(merged.values()), self.constant, hosts)
 
     def factor_graph(self) -> FactorGraph:
-        """Build the factor graph of the remaining variables, with one group for each factor.
+        """Build the factor graph of the remaining variables, with one group for all factors of the same shape.
 
         Returns:
             The graph, without the constant.
         """
-        factors = [TableFactors([scope], table[None]) for scope, table in zip(self.scopes, self.tables, strict=True)]
+        groups: dict[tuple[int, ...], tuple[list[tuple[int, ...]], list[Floats]]] = {}
+        for scope, table in zip(self.scopes, self.tables, strict=True):
+            scopes, tables = groups.setdefault(table.shape, ([], []))
+            scopes.append(scope)
+            tables.append(table)
+        factors = [TableFactors(scopes, np.stack(tables)) for scopes, tables in groups.values()]
         return FactorGraph(np.array(self.sizes, np.int32), factors)
 
     def original_states(self, states: Int32s) -> Int32s:

@@ -303,6 +303,8 @@ def test_reduction_keeps_the_log_potential_of_every_possible_state():
         assert not any(set(a) < set(b) for a, b in itertools.permutations(absorbed.scopes, 2))
         for reduced in (merged, absorbed):
             assert all(list(scope) == sorted(scope) for scope in reduced.scopes)
+            rebuilt = reduced.factor_graph()
+            assert len(rebuilt.factors) == len({table.shape for table in reduced.tables})
             for state in itertools.product(*map(range, reduced.sizes)):
                 whole = reduced.original_states(np.array([state], np.int32).reshape(1, -1))[0]
                 total = reduced.constant + sum(
@@ -310,6 +312,7 @@ def test_reduction_keeps_the_log_potential_of_every_possible_state():
                     for scope, table in zip(reduced.scopes, reduced.tables, strict=True)
                 )
                 assert total == pytest.approx(graph.log_potential(whole), abs=1e-12)
+                assert reduced.constant + rebuilt.log_potential(state) == pytest.approx(total, abs=1e-12)
             scopes = [scope for group in groups for scope in group.scopes.tolist()]
             for scope, (factor, axes) in zip(scopes, reduced.hosts, strict=True):
                 left = [v for v in scope if v in reduced.variables]
