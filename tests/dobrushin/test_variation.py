@@ -9,7 +9,7 @@ import pytest
 from graphs import grouped, random_group
 from reference_dobrushin import definition_7, joint, law_after, marginal_distance, weighted_distance
 
-from herdner import FactorGraph, ising
+from herdner import FactorGraph, TableFactors, compile_tables, ising, make_backend
 from herdner.dobrushin import (
     Influence,
     ScanSteps,
@@ -18,12 +18,14 @@ from herdner.dobrushin import (
     dobrushin_variation,
     exact_influence,
     marginal_bound,
+    optimise_scan,
     tightest_influence,
     unit_importance,
     variation_curve,
     weighted_bound,
 )
 from herdner.graph.scan import checkerboard_scan, fixed_scan, jacobi_scan, random_scan, systematic_scan
+from herdner.inference.backends.dogs import allowed_influence
 
 
 def random_matrix(rng, n: int, size: float = 0.5) -> np.ndarray:
@@ -107,6 +109,29 @@ def test_no_sampler_is_further_than_the_variation(forbidden: float) -> None:
                         variation = dobrushin_variation(influence, scan[: t + 1], unit_importance(3, variables))
                         assert marginal_distance(law, p, variables) <= bound + 1e-12
                         assert bound <= variation + 1e-12
+
+
+@pytest.mark.parametrize("exact_states", [0, 64])
+@pytest.mark.parametrize("arity", [2, 3])
+def test_targets_far_from_hard_constraints_have_a_certificate(arity: int, exact_states: int) -> None:
+    """A weak chain whose first variables must not all be in state 1: the scan of `dogs` for the last variable."""
+    forbidden = np.zeros((1, *[2] * arity))
+    forbidden[(0,) + (1,) * arity] = -np.inf
+    chain = ising(0.15, np.linspace(-0.3, 0.3, 7)[None])
+    graph = FactorGraph(chain.domains, [*chain.factors, TableFactors([range(arity)], forbidden)])
+    compiled = compile_tables(graph)
+    backend = make_backend("dogs", targets="variables(6)", steps_per_target=10, n_sweeps=1, exact_states=exact_states)
+    certificate = backend.infer(compiled, 0).certificate
+    assert not certificate.vacuous
+    assert certificate.bound < 0.01
+    influence = allowed_influence(compiled, exact_states)
+    order = optimise_scan(influence, systematic_scan(), unit_importance(7, (6,)), 10).order
+    p = joint(graph)
+    law = starts(p)
+    for t, i in enumerate(order):
+        law = law_after(p, law, i)
+        bound = dobrushin_variation(influence, order[: t + 1], unit_importance(7, (6,)))
+        assert marginal_distance(law, p, (6,)) <= bound + 1e-12
 
 
 def test_weighted_distance_is_bounded() -> None:
