@@ -123,7 +123,7 @@ def compare_sides(
     tokenizer = _shared_tokenizer(sides, taggers)
     # Predictions are read before tagging, so that errors in them are reported before the slow part.
     predictions = [
-        read_gold([s.predictions], tokenizer, files.core_labels is True, renames=files.renames, strict=files.strict)
+        read_gold([s.predictions], tokenizer, files.core_labels is True, files.options, files.renames, files.strict)
         if s.predictions
         else None
         for s in sides

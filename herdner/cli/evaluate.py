@@ -12,7 +12,8 @@ from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import parse_inference, print_note, show_activity
 from herdner.cli.compare import compare_sides
-from herdner.cli.gold import GoldFiles, parse_renames, parse_sources, print_table, tag_timed
+from herdner.cli.gold import GoldFiles, options_of, parse_renames, parse_sources, print_table, tag_timed
+from herdner.cli.groups import TableOptions
 from herdner.cli.usage import UsageError, is_set
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ IntervalResamplesOption = Annotated[int | None, typer.Option(
 def evaluate(
     context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE:FORMAT", help="Annotated files, as in dev.conll:conll.")],
+    tables: TableOptions,
     input_: opt.InputOption = None,
     model: opt.ModelOption = "en",
     backend: opt.BackendOption = None,
@@ -82,29 +84,31 @@ def evaluate(
     mentions) and short forms of names, such as "Winam" after "Winam Ferries Ltd.". It compares tagging with and without
     links.
     """
-    gold_files = GoldFiles(parse_sources(files, input_), rename_labels, parse_renames(rename), case, strict)
+    gold_files = GoldFiles(
+        parse_sources(files, input_), rename_labels, parse_renames(rename), case, strict, tables.read_options()
+    )
     for option, value in (("predictions", predictions), ("compare", compare)):
         if value is not None:
             _check_no_model_options(context, option)
     if unit is not None and compare is None:
         raise UsageError("--unit requires --compare; add --compare or leave out --unit")
     if compare is not None:
-        tables = [compare_sides(gold_files, compare, input_, seed, 10_000 if resamples is None else resamples, unit)]
+        results = [compare_sides(gold_files, compare, input_, seed, 10_000 if resamples is None else resamples, unit)]
     elif predictions is not None:
         n_resamples = 1000 if resamples is None else resamples
         (source,) = parse_sources([predictions], input_)
-        tables = _score_predictions(gold_files, source, seed, n_resamples, consistency, names)
+        results = _score_predictions(gold_files, source, seed, n_resamples, consistency, names)
     else:
         n_resamples = 1000 if resamples is None else resamples
-        tables = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency, names)
+        results = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency, names)
     if json_:
         from herdner.evaluation.coreference import NameScores
 
-        more: dict[str, object] = {"consistency": tables[1].to_dict()} if consistency else {}
-        more |= {"names": [table.to_dict() for table in tables if isinstance(table, NameScores)]} if names else {}
-        print(json.dumps({**tables[0].to_dict(), **more}, ensure_ascii=False))
+        more: dict[str, object] = {"consistency": results[1].to_dict()} if consistency else {}
+        more |= {"names": [table.to_dict() for table in results if isinstance(table, NameScores)]} if names else {}
+        print(json.dumps({**results[0].to_dict(), **more}, ensure_ascii=False))
         return
-    for i, table in enumerate(tables):
+    for i, table in enumerate(results):
         print(end="\n" if i else "")
         print_table(table)
 
@@ -139,7 +143,8 @@ def _score_predictions(
     from herdner.text.labels import rename_labels
     from herdner.text.tokenize import Tokenizer
 
-    read_documents = read(source, core_labels=gold_files.core_labels is True, strict=gold_files.strict)
+    options = options_of(source, gold_files.options)
+    read_documents = read(source, core_labels=gold_files.core_labels is True, strict=gold_files.strict, **options)
     with show_activity(f"reading {source.path}"):
         documents = [rename_labels(document, gold_files.renames) for document in read_documents]
     labels = {entity.label for document in documents for entity in document.entities}

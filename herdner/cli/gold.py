@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from herdner.base.progress import show_progress
 from herdner.cli.common import make_console, print_note, show_activity
@@ -39,6 +39,7 @@ class GoldFiles:
         renames: New name of each label, applied after ``core_labels``.
         case: Case to which the text is converted; None: no conversion.
         strict: Whether to refuse dubious input.
+        options: Further options of the readers, as for `read_gold_files`.
     """
 
     sources: Sequence[FileAndFormat]
@@ -46,6 +47,7 @@ class GoldFiles:
     renames: LabelNames | None = None
     case: Case | None = None
     strict: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def read(self, tokenizer: Tokenizer, known_labels: Collection[str], model: str) -> list[Document]:
         """Read the gold documents from the files.
@@ -65,7 +67,7 @@ class GoldFiles:
         from herdner.text.case import change_case
 
         core_labels = self.core_labels if self.core_labels is not None else set(known_labels) <= CORE_LABELS
-        files = read_gold_files(self.sources, tokenizer, core_labels, renames=self.renames, strict=self.strict)
+        files = read_gold_files(self.sources, tokenizer, core_labels, self.options, self.renames, self.strict)
         check_repeated_texts(self.sources, files, self.strict)
         documents = [document for file in files for document in file]
         if not any(document.spans for document in documents):
@@ -202,20 +204,16 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
     return renames or None
 
 
-def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, str]:
-    """Return the keyword argument ``encoding`` of a reader as a dict; empty if the reader has no such option.
+def options_of(source: FileAndFormat, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of ``options`` that the reader of a file has.
 
     Args:
         source: File and format.
-        encoding: Encoding; None: the default of the format.
-
-    Returns:
-        Keyword arguments; empty if the reader has no such option.
+        options: Options of readers by name, such as ``encoding`` and ``column``.
     """
     from herdner.corpora.formats import FORMATS
 
-    has_option = encoding is not None and "encoding" in FORMATS[source.format].read_options
-    return {"encoding": encoding} if has_option and encoding is not None else {}
+    return {name: value for name, value in options.items() if name in FORMATS[source.format].read_options}
 
 
 def text_keys(documents: Iterable[Document]) -> list[str]:
@@ -263,7 +261,7 @@ def check_repeated_texts(
 
 
 def read_gold(
-    sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, encoding: str | None = None,
+    sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, options: Mapping[str, Any],
     renames: LabelNames | None = None, strict: bool = False,
 ) -> list[Document]:  # fmt: skip
     """Read the annotated documents of several files into one list, as `read_gold_files` does.
@@ -272,7 +270,7 @@ def read_gold(
         sources: Files and their formats.
         tokenizer: Tokenizer of running text.
         core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
-        encoding: Encoding of the files; None: the default of the format.
+        options: Further options of the readers, such as ``encoding`` and ``column``; each reader gets those it has.
         renames: New name of each label, applied after ``core_labels``.
         strict: Whether to refuse dubious input.
 
@@ -282,12 +280,12 @@ def read_gold(
     Raises:
         ValueError: There is no annotated document, or dubious input is refused.
     """
-    files = read_gold_files(sources, tokenizer, core_labels, encoding, renames, strict)
+    files = read_gold_files(sources, tokenizer, core_labels, options, renames, strict)
     return [document for file in files for document in file]
 
 
 def read_gold_files(
-    sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, encoding: str | None = None,
+    sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, options: Mapping[str, Any],
     renames: LabelNames | None = None, strict: bool = False,
 ) -> list[list[Document]]:  # fmt: skip
     """Read the annotated documents of each file.
@@ -298,7 +296,7 @@ def read_gold_files(
         sources: Files and their formats.
         tokenizer: Tokenizer of running text.
         core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
-        encoding: Encoding of the files; None: the default of the format.
+        options: Further options of the readers, such as ``encoding`` and ``column``; each reader gets those it has.
         renames: New name of each label, applied after ``core_labels``.
         strict: Whether to refuse dubious input, such as an entity that ends within a token, or an unannotated document.
 
@@ -317,8 +315,8 @@ def read_gold_files(
         annotated: list[Document] = []
         unannotated: list[Document] = []
         with ParseWarnings(source.path, strict) as warnings, show_activity(f"reading {source.path}"):
-            options = encoding_option(source, encoding)
-            for document in read(source, core_labels=core_labels, tokenizer=tokenizer, strict=strict, **options):
+            own = options_of(source, options)
+            for document in read(source, core_labels=core_labels, tokenizer=tokenizer, strict=strict, **own):
                 if document.n_tokens and document.is_annotated:
                     _warn_about_boundaries(document, warnings)
                     annotated.append(rename_labels(document, renames))

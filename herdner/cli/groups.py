@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from herdner.cli import options as opt
 from herdner.cli.common import parse_inference, parse_names
-from herdner.cli.inputs import CommandInput, expand_inputs, read_inputs, table_options
-from herdner.cli.usage import check_encoding
+from herdner.cli.inputs import CommandInput, expand_inputs, read_inputs
+from herdner.cli.usage import UsageError, check_encoding
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -22,15 +22,35 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class TextOptions:
+class TableOptions:
+    """Options that say how to read CSV, TSV and Parquet files."""
+
+    column: opt.ColumnOption = "text"
+    id_column: opt.IdColumnOption = None
+    delimiter: opt.DelimiterOption = None
+
+    def read_options(self) -> dict[str, Any]:
+        """Check the options, and return them as keyword arguments of the readers; options without a value are omitted.
+
+        Raises:
+            UsageError: The delimiter cannot separate columns.
+        """
+        delimiter = self.delimiter
+        if delimiter is not None:
+            delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+            if len(delimiter) != 1 or delimiter in '"\r\n ' or delimiter.isalnum():
+                raise UsageError(f"--delimiter {delimiter!r}: expected one character such as ; or the word tab")
+        options = {"column": self.column, "id_column": self.id_column, "delimiter": delimiter}
+        return {name: value for name, value in options.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class TextOptions(TableOptions):
     """Options that name the input files of a command and say how to read them."""
 
     files: opt.FilesArgument = None
     input_: opt.InputOption = None
     pattern: opt.PatternOption = None
-    column: opt.ColumnOption = "text"
-    id_column: opt.IdColumnOption = None
-    delimiter: opt.DelimiterOption = None
     encoding: opt.EncodingOption = "utf-8"
     errors: opt.ErrorsOption = None
 
@@ -41,7 +61,7 @@ class TextOptions:
             UsageError: The encoding, the format or the delimiter is unknown, or there is no file.
         """
         check_encoding(self.encoding)
-        table_options(self.column, self.id_column, self.delimiter)  # before the inputs are listed
+        self.read_options()  # checked before the inputs are listed
         return expand_inputs(self.files or [], self.input_, self.pattern, self.errors)
 
     def read(
@@ -59,8 +79,7 @@ class TextOptions:
             on_document: Function to call with the path of each document or failure, before it is yielded.
             **options: Further options of the readers.
         """
-        table = table_options(self.column, self.id_column, self.delimiter)
-        return read_inputs(inputs, self.encoding, on_file_end, on_document, **table, **options)
+        return read_inputs(inputs, self.encoding, on_file_end, on_document, **self.read_options(), **options)
 
 
 @dataclass(frozen=True)

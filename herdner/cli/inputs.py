@@ -389,28 +389,6 @@ class LanguageMessages:
         print_note(self._check.message(other, f"{name}: the text", command_line=True))
 
 
-def table_options(column: str, id_column: str | None, delimiter: str | None) -> dict[str, Any]:
-    """Check the options for reading tables, and return them as keyword arguments.
-
-    Args:
-        column: Value of ``--column``.
-        id_column: Value of ``--id-column``.
-        delimiter: Value of ``--delimiter``.
-
-    Returns:
-        Keyword arguments for `read_inputs`; options without a value are omitted.
-
-    Raises:
-        UsageError: The delimiter cannot separate columns.
-    """
-    if delimiter is not None:
-        delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
-        if len(delimiter) != 1 or delimiter in '"\r\n ' or delimiter.isalnum():
-            raise UsageError(f"--delimiter {delimiter!r}: expected one character such as ; or the word tab")
-    options = {"column": column, "id_column": id_column, "delimiter": delimiter}
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def read_inputs(
     inputs: Iterable[CommandInput],
     encoding: str,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note, show_activity
-from herdner.cli.gold import encoding_option, parse_renames, parse_sources, read_gold
+from herdner.cli.gold import options_of, parse_renames, parse_sources, read_gold
+from herdner.cli.groups import TableOptions
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ ReportResamplesOption = Annotated[int, typer.Option(
 @command
 def report(
     files: GoldArgument,
+    tables: TableOptions,
     input_: opt.InputOption = None,
     predictions: ReportPredictionsOption = None,
     before: BeforeOption = None,
@@ -74,8 +76,8 @@ def report(
 
     For example: herdner report gold.conll:conll --before chain.jsonl --after links.jsonl --output report.html
 
-    The tagger may be any program. Files are FILE:FORMAT in any format that herdner reads. FORMAT may be left out for
-    .conll, .jsonl and .spacy. The texts must be equal except for white space; tokens may differ, because predictions
+    The tagger may be any program. Files are FILE:FORMAT in any format that herdner reads. FORMAT may be left out if the
+    file extension determines it. The texts must be equal except for white space; tokens may differ, because predictions
     are aligned with the gold tokens. Documents are matched by id if the ids are unique and every gold document has a
     prediction, else by their order; predictions for other documents are left out.
 
@@ -97,8 +99,8 @@ def report(
 
     warnings = _missing_packages() if report_format == "html" else []
     gold, systems = _read_and_align(
-        sources, names, warnings, core_labels=rename_labels, encoding=encoding, renames=renames,
-        gold_labels_only=gold_labels, strict=strict,
+        sources, names, warnings, core_labels=rename_labels, renames=renames, gold_labels_only=gold_labels,
+        strict=strict, options={"encoding": encoding, **tables.read_options()},
     )  # fmt: skip
     settings = ReportSettings(seed, resamples, unit, max_errors, examples)
     with show_activity("evaluating"):
@@ -111,8 +113,8 @@ def report(
 
 
 def _read_and_align(
-    sources: Sequence[FileAndFormat], names: Sequence[str], warnings: list[str], *, core_labels: bool, encoding: str,
-    renames: LabelNames | None, gold_labels_only: bool, strict: bool,
+    sources: Sequence[FileAndFormat], names: Sequence[str], warnings: list[str], *, core_labels: bool,
+    renames: LabelNames | None, gold_labels_only: bool, strict: bool, options: Mapping[str, Any],
 ) -> tuple[list[Document], list[Prediction]]:  # fmt: skip
     """Return the gold documents, and the predictions aligned with the gold tokens; add warnings to ``warnings``."""
     from herdner.corpora.reading import read
@@ -120,10 +122,10 @@ def _read_and_align(
     from herdner.evaluation.report import Prediction
     from herdner.text.tokenize import Tokenizer
 
-    gold = read_gold(sources[:1], Tokenizer(), core_labels, encoding, renames, strict)
+    gold = read_gold(sources[:1], Tokenizer(), core_labels, options, renames, strict)
     predictions: list[Prediction] = []
     for source, name in zip(sources[1:], names, strict=True):
-        documents = read(source, core_labels=core_labels, strict=strict, **encoding_option(source, encoding))
+        documents = read(source, core_labels=core_labels, strict=strict, **options_of(source, options))
         aligned, lines = align_predictions(
             gold, documents, source.path, labels=renames, gold_labels_only=gold_labels_only
         )

@@ -21,6 +21,7 @@ from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import print_note, show_activity
 from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold, text_keys
+from herdner.cli.groups import TableOptions
 from herdner.cli.usage import UsageError, check_figure, check_not_input, check_writable, is_set, usage_errors
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     links: LinkOptions,
     words: LexiconOptions,
+    tables: TableOptions,
     base: BaseOption = None,
     weight: WeightOption = None,
     guideline: GuidelineOption = None,
@@ -162,8 +164,9 @@ def train(
     with usage_errors("" if base else "--language"), suppress(MissingExtra):
         tokenizer.load_rules()
     read = partial(
-        read_gold, tokenizer=tokenizer, core_labels=rename_labels, renames=parse_renames(rename), strict=strict
-    )
+        read_gold, tokenizer=tokenizer, core_labels=rename_labels, options=tables.read_options(),
+        renames=parse_renames(rename), strict=strict,
+    )  # fmt: skip
     documents, fit_options = _read_training(sources, read, base_tagger, weight, guideline)
     dev_documents = read(dev_sources)  # before training, so that errors in the files are reported early
     _warn_about_training_texts(documents, dev_documents)

@@ -37,6 +37,45 @@ def test_the_options_of_tables_are_those_of_all_commands(call: Call, tmp_path: P
     assert (outcome.code, "Kisumu" in outcome.out or "007" in outcome.out) == (0, True)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "GOLD"],
+        ["evaluate", "GOLD", "--predictions", "GOLD"],
+        ["evaluate", "GOLD", "--compare", "GOLD", "GOLD", "--resamples", 10],
+        ["report", "GOLD", "--predictions", "GOLD", "--resamples", 10],
+        [
+            "train",
+            "--train",
+            "GOLD",
+            "--dev",
+            "GOLD",
+            "--output",
+            "a.model",
+            "--lexicon",
+            "none",
+            "--iterations",
+            2,
+            "--link",
+            "none",
+        ],
+    ],
+)
+def test_annotated_tables_are_read_with_the_same_options(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[object]
+) -> None:
+    """The output of `herdner tag letters.csv --column body` is an annotated table with the same columns."""
+    monkeypatch.chdir(tmp_path)
+    entities = json.dumps([{"start": 21, "end": 27, "label": "LOC"}]).replace('"', '""')
+    (tmp_path / "gold.csv").write_text(
+        "no:body:entities\n" + "".join(f'{n}:Gideon sails now to Kisumu.:"{entities}"\n' for n in range(4))
+    )
+    arguments = ["gold.csv" if each == "GOLD" else each for each in command]
+    assert "no column 'text'" in call(*arguments).err
+    outcome = call(*arguments, "--column", "body", "--id-column", "no", "--delimiter", ":")
+    assert (outcome.code, "LOC" in outcome.out) == (0, True)
+
+
 @pytest.mark.parametrize("delimiter", ["", "ab", "x", '"', " "])
 def test_a_delimiter_that_cannot_separate_columns_is_refused(call: Call, table: Path, delimiter: str) -> None:
     assert "expected one character such as ;" in one_line(call("tag", table, "--delimiter", delimiter), 2)
