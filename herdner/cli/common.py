@@ -344,3 +344,20 @@ def show_activity(description: str) -> Generator[None]:
     with show_progress() as display:
         display.add_task(description, total=None)
         yield
+
+
+@contextmanager
+def show_files(description: str, n_files: int, *, visible: bool = True) -> Generator[Callable[[], None]]:
+    """Show a progress bar on stderr with the number of finished files.
+
+    Args:
+        description: Name of the work.
+        n_files: Number of all files.
+        visible: False hides the display.
+
+    Yields:
+        Function to call after each file.
+    """
+    with show_progress("{task.completed} of {task.total} files", visible=visible) as display:
+        task = display.add_task(description, total=n_files)
+        yield lambda: display.advance(task)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.base.progress import show_progress
 from herdner.cli.command import command
-from herdner.cli.common import make_console
+from herdner.cli.common import make_console, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import RunStatus, have_headings
 from herdner.cli.usage import UsageError, usage_errors
@@ -51,9 +50,8 @@ def explain(
     with usage_errors("--against"):
         check_against(tagger.classes_, against)
     status = RunStatus()
-    with show_progress("{task.completed} of {task.total} files", visible=not sys.stdout.isatty()) as display:
-        task = display.add_task("explaining", total=len(inputs))
-        documents = texts.read(inputs, lambda: display.advance(task))
+    with show_files("explaining", len(inputs), visible=not sys.stdout.isatty()) as advance:
+        documents = texts.read(inputs, advance)
         explained = _explain_documents(tagger, documents, status, texts.errors, name, against, inference, tagging.seed)
         if json_:
             for id, mentions in explained:

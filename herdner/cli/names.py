@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from herdner.base.progress import show_progress
 from herdner.cli.command import command
-from herdner.cli.common import open_output
+from herdner.cli.common import open_output, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import LanguageMessages, RunStatus
 from herdner.cli.usage import check_extension, check_not_input, check_writable
@@ -50,10 +49,9 @@ def names(
     tagger, inference = tagging.load(min_confidence=min_confidence)
     status = RunStatus()
     with NameIndex() as index:
-        with show_progress("{task.completed} of {task.total} files") as display:
-            task = display.add_task("reading", total=len(inputs))
+        with show_files("reading", len(inputs)) as advance:
             languages = LanguageMessages(tagger)
-            documents = texts.read(inputs, lambda: display.advance(task), languages.add_file)
+            documents = texts.read(inputs, advance, languages.add_file)
             results = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
             for document in status.successes(results, texts.errors, output):
                 index.add(document)

@@ -12,12 +12,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from herdner.base.progress import show_progress
 from herdner.cli.command import command
-from herdner.cli.common import (
-    open_output,
-    print_note,
-)
+from herdner.cli.common import open_output, print_note, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import ONE_TEXT, CommandInput, LanguageMessages, RunStatus, check_folder_output, names_folder
 from herdner.cli.usage import UsageError, check_extension, check_not_input, check_writable
@@ -93,10 +89,9 @@ def pseudonymise(
     with PseudonymMap.open(map_, style) as mapped, ExitStack() as stack:
         key = _read_key(key_file) if mapped.style == "hash" else None
         work = make_pseudonymiser(mapped, tagger, key=key, identifiers=identifiers, seed=tagging.seed)
-        display = stack.enter_context(show_progress("{task.completed} of {task.total} files"))
-        task = display.add_task("replacing", total=len(inputs))
+        advance = stack.enter_context(show_files("replacing", len(inputs)))
         languages = LanguageMessages(tagger)
-        documents = _read(texts, inputs, lambda: display.advance(task), languages.add_file)
+        documents = _read(texts, inputs, advance, languages.add_file)
         outcomes = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
         tagged = status.successes(outcomes, texts.errors, None if is_folder else output)
         results = _record_results(map(work, tagged), mapped, standoff, report, stack)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
-from herdner.cli.common import open_output, print_note
+from herdner.cli.common import open_output, print_note, show_files
 from herdner.cli.inputs import CommandInput, RunStatus, check_folder_output, expand_inputs, names_folder
 from herdner.cli.pseudonymise import MapOption
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
@@ -61,9 +60,8 @@ def restore(
         _check_map(standoff, mapped, map_)
     status = RunStatus()
     visible = output not in (None, "-") or not sys.stdout.isatty()
-    with show_progress("{task.completed} of {task.total} files", visible=visible) as display:
-        task = display.add_task("restoring", total=len(inputs))
-        _restore_files(inputs, mapped, encoding, output, is_folder, status, lambda: display.advance(task))
+    with show_files("restoring", len(inputs), visible=visible) as advance:
+        _restore_files(inputs, mapped, encoding, output, is_folder, status, advance)
     status.exit_on_failure()
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
-from herdner.cli.common import open_output, print_note
+from herdner.cli.common import open_output, print_note, show_files
 from herdner.cli.explain import to_printable
 from herdner.cli.groups import TextOptions
 from herdner.cli.inputs import RunStatus
@@ -55,10 +54,8 @@ def suggest(
 
     tagger = herdner.load(model)
     status = RunStatus()
-    with show_progress("{task.completed} of {task.total} files") as display:
-        task = display.add_task("reading", total=len(inputs))
-        documents = texts.read(inputs, lambda: display.advance(task))
-        tagged = list(_tag_unannotated(tagger, documents, status, texts.errors, output))
+    with show_files("reading", len(inputs)) as advance:
+        tagged = list(_tag_unannotated(tagger, texts.read(inputs, advance), status, texts.errors, output))
     status.exit_without_output()
     suggestions = rank_documents(tagger, tagged)[:limit]
     with open_output(output) as stream:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,11 +18,7 @@ from herdner.base.messages import format_count, suggestion
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
-from herdner.cli.common import (
-    open_output,
-    print_message,
-    print_note,
-)
+from herdner.cli.common import open_output, print_message, print_note, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, have_headings
 from herdner.cli.usage import UsageError, check_encoding, check_extension, check_not_input, check_writable
@@ -33,6 +28,7 @@ if TYPE_CHECKING:
     from herdner.ner.inference import Inference
     from herdner.ner.known_names import CollectionNames
     from herdner.text.document import Document, Failure
+    from herdner.text.tokenize import TokenizerSettings
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +47,8 @@ ConfidenceOfOption = Annotated[Literal["name", "mention"], typer.Option(
 JobsOption = Annotated[int | None, typer.Option(
     "--jobs", "-j", min=1, help="Number of threads; with --cluster, of processes [default: 1; with --cluster: all].")]
 ResumeOption = Annotated[bool, typer.Option(
-    "--resume", help="Keep finished documents in OUTPUT.unfinished until the output is complete. If the run is "
-    "interrupted, the same command continues it. Requires --output and JSON lines.")]
+    "--resume", help="Keep the names of finished documents in OUTPUT.unfinished until the output is complete. If the "
+    "run is interrupted, the same command continues it. Requires --output.")]
 CollectionOption = Annotated[bool, typer.Option(
     "--collection", help="Tag all input files as one collection, in two passes: the labels of a name in some documents "
     "are evidence for its label in the other documents.")]
@@ -108,8 +104,9 @@ def tag(
         inputs = texts.expand()
         target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
         check_not_input(output, [each.path for each in inputs])
-        _check_resume(resume, target, inputs)
-        _check_collection(collection, inputs)
+        _check_resume(resume, target)
+        for option in ["--resume"] * resume + ["--collection"] * collection:
+            _check_read_twice(option, inputs)
     else:
         check_encoding(texts.encoding)
         format_ = format_ or "jsonl"
@@ -134,7 +131,8 @@ def tag(
             documents, len(inputs), _tagging_function(tagger, inference, tagging, jobs or 1), LanguageMessages(tagger)
         )
         if resume:
-            _tag_resumably(run, target, _run_settings(texts, tagging, inference, inputs, strict), status, texts.errors)
+            settings = _run_settings(texts, tagging, inference, inputs, strict)
+            _tag_resumably(run, target, settings, tagger.model_.tokenizer, status, texts.errors)
         else:
             _tag_inputs(run, target, status, texts.errors)
     else:
@@ -232,30 +230,35 @@ class TagRun(NamedTuple):
 
 def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str | None) -> None:
     """Tag the documents of the input files, and write the tagged documents in the order of the input."""
-    from herdner.corpora.formats import FORMATS, file_options, write_documents
-
     is_terminal = output.path in (None, "-") and sys.stdout.isatty()
     with run.results(status, visible=not is_terminal) as results:
-        writer_options = {"has_headings": output.has_headings, "column": output.column}
-        supported = FORMATS[output.format].write_options
-        with open_output(output.path) as stream:
-            options = {key: value for key, value in writer_options.items() if key in supported}
-            options |= file_options(output.format, output.path or "-")
-            write_documents(status.successes(results, errors, output.path), stream, output.format, **options)
-            status.exit_without_output()  # before the output replaces an older file
+        _write(status.successes(results, errors, output.path), output, status)
     status.log_counts()
+
+
+def _write(documents: Iterable[Document], output: TagOutput, status: RunStatus) -> None:
+    """Write documents to the output, unless ``status`` then says that the command must not write it."""
+    from herdner.corpora.formats import FORMATS, file_options, write_documents
+
+    writer_options = {"has_headings": output.has_headings, "column": output.column}
+    supported = FORMATS[output.format].write_options
+    options = {key: value for key, value in writer_options.items() if key in supported}
+    options |= file_options(output.format, output.path or "-")
+    with open_output(output.path) as stream:
+        write_documents(documents, stream, output.format, **options)
+        status.exit_without_output()  # before the output replaces an older file
 
 
 # --- collections
 
 
-def _check_collection(collection: bool, inputs: Sequence[CommandInput]) -> None:
-    """Raise a usage error if ``collection`` is set and an input can be read only once, such as standard input."""
-    for each in inputs if collection else ():
+def _check_read_twice(option: str, inputs: Sequence[CommandInput]) -> None:
+    """Raise a usage error for ``option`` if an input can be read only once, such as standard input."""
+    for each in inputs:
         if each.path == "-":
-            raise UsageError("--collection reads the input twice and cannot read standard input; name files")
+            raise UsageError(f"{option} reads the input twice and cannot read standard input; name files")
         if (path := Path(each.path)).exists() and not path.is_file() and not path.is_dir():
-            raise UsageError(f"--collection reads the input twice, but {each.path} can be read only once; name a file")
+            raise UsageError(f"{option} reads the input twice, but {each.path} can be read only once; name a file")
 
 
 def _gather(
@@ -264,9 +267,8 @@ def _gather(
 ) -> CollectionNames:  # fmt: skip
     """Collect the names in all input files; do not report failures, because the second pass over the files does so."""
     logger.info("first pass: gathering names of %s", format_count(n_inputs, "input"))
-    with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
-        task = display.add_task("gathering names", total=n_inputs)
-        documents = read(on_file_end=lambda: display.advance(task))
+    with show_files("gathering names", n_inputs) as advance, _no_parse_warnings():
+        documents = read(on_file_end=advance)
         names = tagger.gather(documents, inference, seed=seed, n_jobs=jobs)
     logger.info("second pass: tagging with these names")
     if names.is_exact:
@@ -278,7 +280,7 @@ def _gather(
 
 @contextmanager
 def _no_parse_warnings() -> Generator[None]:
-    """Suppress the readers' warnings in the ``with`` block, because the files are read again later, with warnings."""
+    """Suppress the readers' warnings in the ``with`` block, because the files are read twice, once with warnings."""
     readers = logging.getLogger("herdner.text.io")
     level = readers.level
     readers.setLevel(logging.ERROR)
@@ -291,21 +293,13 @@ def _no_parse_warnings() -> Generator[None]:
 # --- runs that continue after an interruption
 
 
-def _check_resume(resume: bool, output: TagOutput, inputs: Sequence[CommandInput]) -> None:
-    """Raise a usage error if ``--resume`` cannot work; without ``--resume``, print a note about an interrupted run."""
+def _check_resume(resume: bool, output: TagOutput) -> None:
+    """Raise a usage error for ``--resume`` without a file; without ``--resume``, print a note about an earlier run."""
     if output.path in (None, "-"):
         if resume:
-            raise UsageError("--resume continues an interrupted output file; add --output FILE.jsonl")
-        return
-    path = _journal_path(output)
-    if not resume:
-        if path.exists():
-            print_note(f"{path}: results of an interrupted run; add --resume to continue it, or delete this file")
-        return
-    if output.format != "jsonl":
-        raise UsageError(f"--resume needs JSON lines as output, got {output.format}; set --format jsonl")
-    if any(each.path == "-" for each in inputs):
-        raise UsageError("--resume cannot read standard input again; name files")
+            raise UsageError("--resume continues an interrupted output file; add --output FILE")
+    elif not resume and (path := _journal_path(output)).exists():
+        print_note(f"{path}: results of an interrupted run; add --resume to continue it, or delete this file")
 
 
 def _journal_path(output: TagOutput) -> Path:
@@ -336,10 +330,15 @@ def _file_version(path: str) -> tuple[object, ...]:
 
 
 def _tag_resumably(
-    run: TagRun, output: TagOutput, settings: Mapping[str, object], status: RunStatus, errors: str | None
-) -> None:
-    """Tag the input files, and keep the results in a journal until the output is complete."""
+    run: TagRun, output: TagOutput, settings: Mapping[str, object], tokenizer: TokenizerSettings, status: RunStatus,
+    errors: str | None,
+) -> None:  # fmt: skip
+    """Tag the input files, and keep the results in a journal until the output is complete.
+
+    For the output, the files are read again and joined with the entities of the journal.
+    """
     from herdner.text.io.journal import Journal
+    from herdner.text.tokenize import Tokenizer
 
     with Journal.open(_journal_path(output), settings) as journal:
         n_done = journal.n_documents + journal.n_failures
@@ -361,10 +360,16 @@ def _tag_resumably(
             print_note(f"{journal.path}: the same command continues the run")
             raise
         status.exit_without_output()
-        with open_output(output.path) as stream:
-            journal.copy_documents(stream)
+        with show_files("writing", run.n_inputs) as advance:
+            documents = journal.restore(_read_again(run, advance), Tokenizer(tokenizer))
+            _write(documents, output, status)
         journal.remove()
     status.log_counts()
+
+
+def _read_again(run: TagRun, on_file_end: Callable[[], object]) -> Iterator[Document | Failure]:
+    with _no_parse_warnings():  # until the last document, so that the writer's warnings are printed
+        yield from run.read(on_file_end=on_file_end)
 
 
 # --- on a Dask cluster
@@ -409,7 +414,6 @@ def _tag_on_cluster(files: list[str], output: str, languages: LanguageMessages, 
     """Tag the files on a Dask cluster; exit with code 1 if documents or parts have failed."""
     check_extra("dask", "--cluster needs Dask")
     from herdner.integrations.dask import tag_files
-    from herdner.ner.language import LanguageWarning
 
     # Dask logs the life of its workers. Its configuration sets the level of each logger separately.
     dask_loggers = (f"distributed{part}" for part in ("", ".nanny", ".worker", ".scheduler"))
@@ -421,11 +425,7 @@ def _tag_on_cluster(files: list[str], output: str, languages: LanguageMessages, 
         def update(done: int, total: int) -> None:
             display.update(task, completed=done, total=total)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LanguageWarning)
-            manifest = tag_files(files, output, progress=update, **settings)
-    for path, other in manifest.languages.items():
-        languages.report(path, other)
+        manifest = tag_files(files, output, progress=update, report_language=languages.report, **settings)
     if not manifest.complete:
         n_missing, n = len(manifest.missing_parts), len(manifest.parts)
         print_message(f"{n_missing} of {n} parts are missing; run the same command again to compute them")

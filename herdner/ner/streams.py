@@ -245,9 +245,8 @@ def without_uncertain(document: Document, min_confidence: float, each_mention: b
         for span, entity, value in zip(document.spans or (), document.entities, values, strict=True)
         if value is not None and value >= min_confidence
     ]
-    remaining = document.with_spans([span for span, _ in selected])
-    entities = tuple(entity for _, entity in selected)
-    return replace(remaining, entities=entities, computed_parts=document.computed_parts)
+    remaining = document.with_decoded([span for span, _ in selected])
+    return replace(remaining, entities=tuple(entity for _, entity in selected))
 
 
 def map_in_order(

@@ -325,8 +325,7 @@ class Document:
                     f"spans of {self._title} must be sorted, disjoint, not empty and within its {self.n_tokens}"
                     f" tokens, got {tuple(before)} and {tuple(span)}"
                 )
-        document = replace(self, partial=None).with_decoded(spans, scheme, confidences)
-        return document._replace_unchecked(computed_parts=self.computed_parts - _TAGGED)
+        return self._with_spans(spans, scheme, confidences, None, self.computed_parts - _TAGGED)
 
     def with_decoded(
         self,
@@ -335,7 +334,7 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
         source_tags: Sequence[str] | None = None,
     ) -> Document:
-        """Return a copy of the document with the spans of a tagger, without checking them; `partial` does not change.
+        """Return a copy of the document with the spans of a tagger, without checking them.
 
         Args:
             spans: Spans in the order of the text; no two overlap. They are not checked.
@@ -344,12 +343,22 @@ class Document:
             source_tags: Tags from which the spans were read, one for each token; they may be malformed.
 
         Returns:
-            The document with these spans and their entities.
+            The document with these spans and their entities, without partial annotation.
         """
-        entities = self.entities_from_spans(spans, confidences)
+        return self._with_spans(spans, scheme, confidences, source_tags, self.computed_parts | _TAGGED)
+
+    def _with_spans(
+        self,
+        spans: Sequence[Span],
+        scheme: Scheme,
+        confidences: Sequence[float] | NDArray[np.floating[Any]] | None,
+        source_tags: Sequence[str] | None,
+        computed_parts: frozenset[str],
+    ) -> Document:
+        """Return a copy of the document with these spans and their entities, without partial annotation."""
         return self._replace_unchecked(
-            spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags,
-            computed_parts=self.computed_parts | _TAGGED,
+            spans=list(spans), entities=self.entities_from_spans(spans, confidences), partial=None, is_proposal=False,
+            scheme=scheme, source_tags=source_tags, computed_parts=computed_parts,
         )  # fmt: skip
 
     def with_name_ids(self, ids: Sequence[int]) -> Document:

@@ -45,14 +45,16 @@ def interrupted_after(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     monkeypatch.setattr(Tagger, "outcomes", first)
 
 
-@pytest.mark.parametrize("output", ["out.jsonl", "out.jsonl.gz"])
 @pytest.mark.parametrize("backend", ["sum-product", "gibbs"])
+@pytest.mark.parametrize(
+    "output", ["out.jsonl", "out.jsonl.gz", "out.csv", "out.conll", "out.html", "out.parquet", "out.spacy", "out.txt"]
+)
 def test_the_output_equals_that_of_one_run(
     call: Call, news_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, output: str, backend: str
 ) -> None:
     arguments = ["tag", "in.jsonl", "-m", news_model, "-b", backend, "--seed", 3]
-    whole = call(*arguments, "-o", "whole.jsonl")
-    assert whole.code == 1
+    (folder / "whole").mkdir()
+    assert call(*arguments, "-o", f"whole/{output.removesuffix('.gz')}").code == 1
     for n in (5, 20, 0):
         interrupted_after(monkeypatch, n)
         assert call(*arguments, "-o", output, "--resume").code == 130
@@ -62,8 +64,37 @@ def test_the_output_equals_that_of_one_run(
     assert "has 25 finished documents" in last.err
     written = (folder / output).read_bytes()
     written = gzip.decompress(written) if output.endswith(".gz") else written
-    assert written == (folder / "whole.jsonl").read_bytes()
-    assert sorted(path.name for path in folder.iterdir()) == ["in.jsonl", output, "whole.jsonl"]
+    assert written == (folder / "whole" / output.removesuffix(".gz")).read_bytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["in.jsonl", output, "whole"]
+
+
+def test_warnings_about_the_input_and_the_output_are_printed_once(
+    call: Call, news_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    surrogate = json.dumps({"text": TEXT + "\ud800"})
+    (folder / "in.jsonl").write_text(f"{surrogate}\n" + json.dumps({"id": "b", "text": TEXT, "year": 3}) + "\n")
+    interrupted_after(monkeypatch, 1)
+    call("tag", "in.jsonl", "-m", news_model, "-o", "out.spacy", "--resume")
+    caplog.clear()
+    assert call("tag", "in.jsonl", "-m", news_model, "-o", "out.spacy", "--resume").code == 0
+    assert caplog.text.count("lone surrogates are replaced") == 1
+    assert caplog.text.count("cannot represent the fields") == 1
+
+
+def test_an_input_that_changes_during_the_run_is_refused(
+    call: Call, news_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes = Tagger.outcomes
+
+    def shorten_afterwards(self: Tagger, *arguments: Any, **options: Any) -> Iterator[Any]:
+        yield from outcomes(self, *arguments, **options)
+        (folder / "in.jsonl").write_text(json.dumps({"text": TEXT + "0"}) + "\n")
+
+    monkeypatch.setattr(Tagger, "outcomes", shorten_afterwards)
+    outcome = call("tag", "in.jsonl", "-m", news_model, "-o", "out.csv", "--resume")
+    assert outcome.code == 1
+    assert "the input files have changed during the run" in outcome.err
+    assert not (folder / "out.csv").exists()
 
 
 def test_a_half_written_line_is_tagged_again(
@@ -103,8 +134,7 @@ def test_other_settings_and_other_inputs_are_refused(
     ("arguments", "message"),
     [
         (["in.jsonl"], "--resume continues an interrupted output file"),
-        (["in.jsonl", "-o", "a.csv"], "--resume needs JSON lines as output, got csv"),
-        (["-", "-o", "a.jsonl"], "--resume cannot read standard input again"),
+        (["-", "-o", "a.jsonl"], "--resume reads the input twice and cannot read standard input"),
     ],
 )
 def test_usage_errors(call: Call, folder: Path, arguments: list[str], message: str) -> None:

@@ -24,6 +24,7 @@ from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.tagger import NotFittedError, Tagger
 from herdner.text.document import Document
+from herdner.text.partial import PartialAnnotation
 from herdner.text.tags import convert_tags, spans_from_tags
 
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -370,6 +371,14 @@ def test_a_name_is_kept_or_removed_with_all_its_mentions(tagger):
     for wrong in (5, -0.1, float("nan")):
         with pytest.raises(ValueError, match="`min_confidence` must be between 0 and 1, or None, got"):
             tagger.tag(text, min_confidence=wrong)
+
+
+def test_tagged_documents_have_no_partial_annotation(tagger):
+    """Otherwise a document could have entities whose labels are not among its annotated labels."""
+    document = Document.from_tokens([["Ada", "Reyes", "of", "Oslo"]])
+    partial = document.with_partial(PartialAnnotation(annotated_labels=("LOC",)))
+    for options in ({}, {"min_confidence": 0.01}):
+        assert tagger.tag(partial, **options) == tagger.tag(document, **options)
 
 
 def test_lists_of_tokens_are_documents(tagger):

@@ -62,6 +62,7 @@ def tag_files(
     storage_options: Mapping[str, Any] | None = None,
     fail: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
+    report_language: Callable[[str, str], object] | None = None,
     **options: Any,
 ) -> Manifest:
     """Tag text, JSONL or Parquet files on a Dask cluster.
@@ -95,6 +96,8 @@ def tag_files(
         storage_options: Options of fsspec.
         fail: Function that is called with the message of each document or part that fails.
         progress: Function that is called with the number of written parts and the number of all parts.
+        report_language: Function that is called, instead of the `LanguageWarning`, with the path of the input file and
+            the code of the text's language.
         options: Keyword arguments of `herdner.ner.inference.Inference.of`, such as ``backend``. A file of names is read
             by this process.
 
@@ -131,10 +134,12 @@ def tag_files(
     job = TagJob(f"herdner-{uuid4().hex}", data, settings, folder.url, dict(storage_options or {}), inference)
     connection = cluster_client(client, jobs) if isinstance(client, str) else nullcontext(client)
     manifest = _run(job, files, folder, connection, _Callbacks(fail, progress))
-    if languages := manifest.languages:
-        check = tagger_of(data).language_check
-        for path, other in languages.items():
-            warn_caller(check.message(other, f"{path}: the text"), LanguageWarning)
+    for path, other in manifest.languages.items():
+        if report_language is not None:
+            report_language(path, other)
+        else:
+            message = tagger_of(data).language_check.message(other, f"{path}: the text")
+            warn_caller(message, LanguageWarning)
     return manifest
 
 

@@ -27,7 +27,7 @@ from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document, Failure
-from herdner.text.io.parquet import write_parquet, write_table
+from herdner.text.io.parquet import write_parquet
 
 
 @dataclass(frozen=True)
@@ -168,12 +168,11 @@ def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, 
     paths = chain.from_iterable(repeat(piece.path, piece.n_documents) for piece in part.slices)
     documents = counter.successful(results, paths)
     with OutputFolder(job.output, job.storage_options).write(name) as stream:
-        if settings.format == "parquet" and set(formats.values()) == {"parquet"}:
-            write_table(documents, stream, column=settings.column)
-        elif settings.format == "parquet":
+        if settings.format == "parquet" and set(formats.values()) != {"parquet"}:
             write_parquet(documents, stream)
         else:
-            write_documents(documents, stream, settings.format)
+            options = {"column": settings.column} if settings.format == "parquet" else {}
+            write_documents(documents, stream, settings.format, **options)
     return WrittenPart(
         name, counter.documents, counter.tokens, counter.entities, counter.failed,
         stream.size, stream.digest.hexdigest(), tuple(counter.failures), counter.languages,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
 from herdner.base.files import lock_file
 from herdner.text.document import Document, Failure
-from herdner.text.io.write import utf8, write_jsonl
+from herdner.text.tags import Span
+from herdner.text.tokenize import with_tokens
 
 _HEADER_KEY = "herdner_run"
 _FAILURE = b'{"failure": '  # first bytes of the line of a failure
@@ -22,8 +23,9 @@ _MAX_HEADER = 1 << 16
 class Journal:
     """File with the results of an unfinished run: a header, then a JSON line for each document or failure.
 
-    Each line is written at once, so that a killed process loses only the documents that it was tagging. An incomplete
-    last line is removed when the journal is opened again.
+    The line of a document holds its entities; `restore` joins them with the document, which is read again. Each line is
+    written at once, so that a killed process loses only the documents that it was tagging. An incomplete last line is
+    removed when the journal is opened again.
 
     Attributes:
         path: Path of the file.
@@ -90,16 +92,29 @@ class Journal:
             self._count(line)
             yield result
 
-    def copy_documents(self, stream: IO[Any]) -> None:
-        """Copy the lines of all documents to a stream; the lines of failures are omitted.
+    def restore(self, items: Iterable[Document | Failure], tokenizer: Callable[[str], Document]) -> Iterator[Document]:
+        """Yield the tagged documents of the whole run.
 
         Args:
-            stream: A text or binary stream.
+            items: Documents and failures of a second reading of the same files.
+            tokenizer: Tokenizer that the run used for documents without tokens.
+
+        Raises:
+            ValueError: The files have other documents than in the first reading.
         """
-        put = utf8(stream)
-        for line in self._lines():
-            if not line.startswith(_FAILURE):
-                put(line.decode())
+        for item, line in zip_longest(items, self._lines()):
+            record: dict[str, Any] = {} if line is None else json.loads(line)
+            if "failure" in record and item is not None:
+                continue
+            document = with_tokens(item, tokenizer) if isinstance(item, Document) else None
+            if document is None or record.get("size") != _size(document):
+                raise ValueError(
+                    f"{self.path}: the input files have changed during the run; delete this file to start again"
+                )
+            entities = record["entities"]
+            spans = [Span(start, end, label) for start, end, label, _, _ in entities]
+            tagged = document.with_decoded(spans, "iob2", [each[3] for each in entities], record["tags"])
+            yield tagged.with_name_ids([each[4] for each in entities])
 
     def remove(self) -> None:
         """Remove the journal file, because the run is finished."""
@@ -142,10 +157,18 @@ def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
         )
 
 
+def _size(document: Document) -> list[int]:
+    return [len(document.text), document.n_tokens]
+
+
 def _line(result: Document | Failure) -> bytes:
     if isinstance(result, Failure):
         record = {"failure": result.message, "is_truncated": result.is_truncated}
-        return json.dumps(record).encode() + b"\n"
-    stream = io.BytesIO()
-    write_jsonl([result], stream)
-    return stream.getvalue()
+    else:
+        pairs = zip(result.spans or (), result.entities, strict=True)
+        record = {
+            "size": _size(result),
+            "entities": [(*span, entity.confidence, entity.name_id) for span, entity in pairs],
+            "tags": result.source_tags,
+        }
+    return json.dumps(record).encode() + b"\n"

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import signal
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,7 +57,9 @@ def test_each_file_in_another_language_is_reported_once(
     assert manifest.languages == {str(folder / name): "de" for name in ("a.txt", "b.jsonl")}
     assert [str(each.message).split(":")[0] for each in caught] == list(manifest.languages)
     assert {each.filename for each in caught} == {__file__}
-    done = call("tag", folder, "--cluster", client.scheduler.address, "--output", tmp_path / "again")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LanguageWarning)
+        done = call("tag", folder, "--cluster", client.scheduler.address, "--output", tmp_path / "again")
     messages = [line for line in done.err.splitlines() if "seems to be German" in line]
     assert [message.split(": ")[1] for message in messages] == list(manifest.languages)
     assert all("use --model de" in message for message in messages)
