@@ -43,9 +43,12 @@ Writer = Callable[..., None]
 """A function of documents, a stream and options."""
 
 
-Part = Literal["id", "text", "tokens", "entities", "spans", "confidence", "names", "partial", "fields", "strings"]
+Part = Literal[
+    "id", "text", "tokens", "entities", "spans", "confidence", "names", "partial", "fields", "strings", "surrogates"
+]
 """Part of a document that a format may carry. "tokens" includes sentences. "spans" are entities of whole tokens.
-"names" are the mentions of each name. "strings" are fields with strings as values."""
+"names" are the mentions of each name. "strings" are fields with strings as values. "surrogates" are single surrogates
+(U+D800 to U+DFFF) in texts, which JSON writes as escapes; readers replace them, with a warning."""
 
 _PART_NAMES: dict[Part, str] = {
     "id": "ids", "tokens": "tokens and sentence borders", "confidence": "confidences",
@@ -66,7 +69,6 @@ class Format:
         layout: Layout of a column format; its fields are options of `read_documents`.
         is_binary: The writer writes bytes.
         has_labels: Documents of this format may have labels, which `read_documents` can rename.
-        is_json: Files of the format are JSON, which represents single surrogates (U+D800 to U+DFFF) by escapes.
         carries: Parts of a document that writing and then reading leaves unchanged. `write_documents` refuses documents
             with partial annotation or surrogates if the format cannot represent them, and warns about other parts.
             The set is empty for formats for display.
@@ -80,7 +82,6 @@ class Format:
     layout: Layout | None = None
     is_binary: bool = False
     has_labels: bool = True
-    is_json: bool = False
     carries: frozenset[Part] = frozenset()
 
     @property
@@ -186,8 +187,7 @@ _FORMATS = [
         read_jsonl,
         write_jsonl,
         (".jsonl", ".ndjson"),
-        is_json=True,
-        carries=frozenset({"id", "text", "entities", "confidence", "names", "partial", "fields"}),
+        carries=frozenset({"id", "text", "entities", "confidence", "names", "partial", "fields", "surrogates"}),
     ),
     Format("lines", "plain text, one document per line", partial(read_text, documents="line"), has_labels=False),
     Format(
@@ -237,24 +237,21 @@ _FORMATS = [
         "Label Studio's JSON; written: tasks with predictions",
         read_label_studio,
         write_label_studio,
-        is_json=True,
-        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields"}),
+        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields", "surrogates"}),
     ),
     Format(
         "doccano",
         "doccano's JSON lines for sequence labelling",
         read_doccano,
         write_doccano,
-        is_json=True,
-        carries=frozenset({"id", "text", "entities", "fields"}),
+        carries=frozenset({"id", "text", "entities", "fields", "surrogates"}),
     ),
     Format(
         "prodigy",
         "Prodigy's JSON lines of named entities",
         read_prodigy,
         write_prodigy,
-        is_json=True,
-        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields"}),
+        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields", "surrogates"}),
     ),
     Format(
         "brat",
@@ -486,7 +483,7 @@ def _lost_parts(entry: Format, document: Document) -> Iterator[Part]:
 
 def _check(entry: Format, document: Document) -> None:
     """Raise `ValueError` if the file format cannot represent the surrogates or the annotation of a document."""
-    check_encodable(document, entry.carries, is_json=entry.is_json)
+    check_encodable(document, entry.carries)
     if document.partial is not None and "partial" not in entry.carries:
         raise ValueError(
             f"document {document.id!r}: the format {entry.name} cannot represent a partial annotation; write JSON"

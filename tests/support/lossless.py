@@ -156,11 +156,11 @@ def read(data: bytes, format: str) -> list[Document]:
 def change(before: Document, after: Document, format: str, warned: Collection[Part]) -> str | None:
     """The first part that has changed without a warning, or has a warning without reason; None if there is none."""
     entry = FORMATS[format]
-    for part in sorted(entry.carries.union(WARNED.values())):
+    for part in sorted(entry.carries.union(WARNED.values()) - {"surrogates"}):
         if part == "fields" and "strings" in entry.carries:
             continue
         ours, theirs = (carried(each, part, format) for each in (before, after))
-        if entry.is_json and part != "partial":  # the reader replaces surrogates, with a warning
+        if "surrogates" in entry.carries and part != "partial":  # the reader replaces surrogates, with a warning
             ours, theirs = map(replace_surrogates, (ours, theirs))
         if part in ("fields", "strings"):
             theirs = {k: theirs.get(k) if theirs.get(k) == v else theirs.get(f"source_{k}") for k, v in ours.items()}

@@ -468,15 +468,15 @@ def encode(text: str) -> bytes:
         ) from None
 
 
-def check_encodable(document: Document, parts: Collection[str], *, is_json: bool = False) -> None:
+def check_encodable(document: Document, parts: Collection[str]) -> None:
     """Raise `ValueError` if a file cannot represent the surrogates (U+D800 to U+DFFF) in a document.
 
     JSON represents a single surrogate by an escape sequence, but two successive escape sequences are one character.
 
     Args:
         document: The document.
-        parts: Parts of the document that the file contains: "id", "text", "tokens", "fields", "strings".
-        is_json: The file is JSON.
+        parts: Parts of the document that the file contains: "id", "text", "tokens", "fields", "strings"; "surrogates",
+            if the file is JSON.
 
     Raises:
         ValueError: The file cannot represent the surrogates.
@@ -494,7 +494,7 @@ def check_encodable(document: Document, parts: Collection[str], *, is_json: bool
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
-            if not is_json:
+            if "surrogates" not in parts:
                 raise ValueError(
                     f"document {document.id!r}: the {name} contains the surrogate U+{ord(value[error.start]):04X} at"
                     f" character {error.start}, which UTF-8 cannot represent; replace this character, or write JSON"
