@@ -164,9 +164,10 @@ def _columns(line: str, place: str, default_label: str | None) -> tuple[str, ...
 
 
 def _split_cells(line: str, default_label: str | None) -> tuple[str, ...] | None:
-    """Split a line at commas or semicolons; return None unless it has 2 or 3 cells and the second is a label.
+    """Split a line at commas or semicolons; return None unless the last cell, or the one before it, is a label.
 
-    In a file that is named after a label, such as ORG.txt, only this label is accepted: "Acme, LLC" is a name there.
+    The name before the label may contain the separator, as in ``Acme, Inc.,ORG``. In a file that is named after a
+    label, such as ORG.txt, only this label is accepted: "Acme, LLC" is a name there.
     """
     for delimiter in ",;":
         try:
@@ -174,8 +175,13 @@ def _split_cells(line: str, default_label: str | None) -> tuple[str, ...] | None
         except csv.Error:
             continue
         cells = tuple(cell.strip() for cell in row)
-        if 2 <= len(cells) <= 3 and cells[0] and _LABEL.fullmatch(cells[1]) and default_label in (None, cells[1]):
+        first = len(cells) - (1 if _LABEL.fullmatch(cells[-1]) else 2)  # cell of the label; a strength may follow
+        if first < 1 or not cells[0] or not _LABEL.fullmatch(cells[first]) or default_label not in (None, cells[first]):
+            continue
+        if first == 1:
             return cells
+        if '"' not in line:
+            return (line.rsplit(delimiter, len(cells) - first)[0].strip(), *cells[first:])
     return None
 
 
