@@ -29,11 +29,12 @@ cdef class FeatureWeights:
     """
 
     def __cinit__(self, keys, starts, tags, weights, Py_ssize_t n_tags):
+        tags = np.array(tags)
+        require(0 <= n_tags < 1 << 16 and tags.min(initial=0) >= 0 and tags.max(initial=0) < max(n_tags, 1),
+                f"tags of weights must be from 0 to {n_tags - 1}")
         entries = np.zeros((len(tags) + 1, 2), np.int64)  # never empty, so that its address exists
         entries[:-1, 0] = np.asarray(weights, np.float64).view(np.int64)
         entries[:-1, 1] = tags
-        require(0 <= n_tags < 1 << 16 and (not (entries[:-1, 1] < 0).any())
-                and (entries[:, 1] < max(n_tags, 1)).all(), f"tags of weights must be from 0 to {n_tags - 1}")
         starts = np.array(starts, np.int64)
         require_offsets(starts, len(entries) - 1, "starts")
         counts = np.diff(starts)

@@ -9,6 +9,10 @@ import numpy as np
 from libc.stdint cimport uint8_t, uint64_t
 
 from hashing cimport LONGEST_PROBE, combine, first_slot, hash_char, hash_start, mix
+from prefetch cimport prefetch
+
+cdef enum:
+    AHEAD = 16  # keys whose slots are prefetched
 
 
 def hash_string(str text):
@@ -41,6 +45,10 @@ cdef uint64_t capacity_for(Py_ssize_t n) noexcept:
     return capacity
 
 
+cdef collision(uint64_t key):
+    return ValueError(f"more than {LONGEST_PROBE} keys collide with the key {key}; they are no hashes of words or features")
+
+
 def check_collisions(const uint64_t[::1] keys not None):
     """Raise ValueError if so many keys collide that `build_table` refuses them. The keys must be distinct."""
     cdef uint64_t mask = capacity_for(keys.shape[0]) - 1, slot
@@ -53,8 +61,7 @@ def check_collisions(const uint64_t[::1] keys not None):
         while used[slot]:
             n_probes += 1
             if n_probes > LONGEST_PROBE:
-                raise ValueError(f"more than {LONGEST_PROBE} keys collide with the key {keys[i]}; they are no hashes of"
-                                 " words or features")
+                raise collision(keys[i])
             slot = (slot + 1) & mask
         used[slot] = 1
 
@@ -69,16 +76,22 @@ def build_table(const uint64_t[::1] keys not None, const uint64_t[::1] values no
     cdef uint64_t capacity = capacity_for(n), slot
     if values.shape[0] != n:
         raise ValueError(f"there are {n} keys but {values.shape[0]} values")
-    check_collisions(keys)
     table_array = np.zeros((capacity, 2), np.uint64)
     cdef uint64_t[:, ::1] table = table_array
+    cdef int n_probes
     for i in range(n):
         if keys[i] == 0:
             raise ValueError("key 0 marks an empty slot and cannot be stored")
+        if i + AHEAD < n:
+            prefetch(&table[first_slot(keys[i + AHEAD], capacity - 1), 0])
         slot = first_slot(keys[i], capacity - 1)
+        n_probes = 1
         while table[slot, 0] != 0:
             if table[slot, 0] == keys[i]:
                 raise ValueError(f"key {keys[i]} occurs twice")
+            n_probes += 1
+            if n_probes > LONGEST_PROBE:
+                raise collision(keys[i])
             slot = (slot + 1) & (capacity - 1)
         table[slot, 0] = keys[i]
         table[slot, 1] = values[i]

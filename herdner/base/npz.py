@@ -21,8 +21,8 @@ from herdner.base.files import atomic_write
 
 Where = str | os.PathLike[str] | IO[bytes]
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal contents give equal files
-# An archive may unpack to at most _MIN_LIMIT bytes plus _MAX_RATIO times its size.
-_MAX_RATIO, _MIN_LIMIT = 100, 1 << 24
+# An archive may unpack to at most _MIN_LIMIT bytes plus `MAX_RATIO` times its size, or less if a reader says so.
+MAX_RATIO, _MIN_LIMIT = 100, 1 << 24
 _MAX_TEXT = 1 << 22  # bytes of a text member; as parsed JSON it may take thirty times this memory
 
 
@@ -64,13 +64,14 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(info, data)
 
 
-def read_member(where: Where, name: str, largest: int) -> bytes:
+def read_member(where: Where, name: str, largest: int, ratio: int = MAX_RATIO) -> bytes:
     """Read a member that is not an array from an .npz archive, and return its bytes.
 
     Args:
         where: A path or binary stream.
         name: Name of the member.
         largest: Number of bytes to which the archive may unpack; it is checked before reading.
+        ratio: Bytes to which the archive may unpack for each of its own.
 
     Returns:
         The content of the member.
@@ -82,7 +83,7 @@ def read_member(where: Where, name: str, largest: int) -> bytes:
     with _open_archive(where) as archive:
         if name not in archive.namelist():
             raise NpzError(f"{name} is missing")
-        _check_size(archive, largest)
+        _check_size(archive, largest, ratio)
         member = archive.getinfo(name)
         if member.file_size > _MAX_TEXT:
             size, most = member.file_size >> 20, _MAX_TEXT >> 20
@@ -91,7 +92,12 @@ def read_member(where: Where, name: str, largest: int) -> bytes:
 
 
 def read_arrays(
-    where: Where, *, texts: Collection[str] = (), largest: int | None = None, packed: bool = True
+    where: Where,
+    *,
+    texts: Collection[str] = (),
+    largest: int | None = None,
+    ratio: int = MAX_RATIO,
+    packed: bool = True,
 ) -> dict[str, NDArray[Any]]:
     """Read all arrays of an .npz archive.
 
@@ -100,6 +106,7 @@ def read_arrays(
         texts: Names of other members, which are ignored.
         largest: Number of bytes to which the archive may unpack; it is checked before reading. None: the limit depends
             on the size of the archive.
+        ratio: Bytes to which the archive may unpack for each of its own.
         packed: Accept compressed arrays. If False, reading takes no more memory than the size of the file.
 
     Returns:
@@ -111,7 +118,7 @@ def read_arrays(
     """
     arrays: dict[str, NDArray[Any]] = {}
     with _open_archive(where) as archive:
-        _check_size(archive, largest)
+        _check_size(archive, largest, ratio)
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name == member.filename and name in texts:
@@ -134,11 +141,11 @@ def _open_archive(where: Where) -> Generator[zipfile.ZipFile, None, None]:
             raise NpzError(" ".join(str(error).split()) or type(error).__name__) from None
 
 
-def _check_size(archive: zipfile.ZipFile, largest: int | None) -> None:
+def _check_size(archive: zipfile.ZipFile, largest: int | None, ratio: int) -> None:
     """Raise `NpzError` if an archive would unpack to more than ``largest`` bytes or to far more than its own size."""
     size, most = sum(member.file_size for member in archive.infolist()), _MIN_LIMIT
     if archive.fp is not None:
-        most += _MAX_RATIO * archive.fp.seek(0, os.SEEK_END)
+        most += ratio * archive.fp.seek(0, os.SEEK_END)
     most = most if largest is None else min(most, largest)
     if size > most:
         raise NpzError(f"the archive would unpack to {size >> 20} MiB; expected at most {most >> 20} MiB")

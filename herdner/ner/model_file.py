@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.npz import NpzError, Where, read_arrays, read_member, write_npz
+from herdner.base.npz import MAX_RATIO, NpzError, Where, read_arrays, read_member, write_npz
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -24,6 +24,8 @@ LOADERS = {FORMAT: "a tagger: open it with herdner.load", LAYER_FORMAT: "a layer
 FORMAT_VERSION = 1
 READABLE_SINCE = {1: "0.1"}  # from format version to the first version of herdner that reads it
 LARGEST = 4 << 30  # largest size of an unpacked model, in bytes
+# Largest ratio of the unpacked size to the size of the file. It is 1.4 to 2 for trained taggers; layers may be zeros.
+_RATIOS = {FORMAT: 10, LAYER_FORMAT: MAX_RATIO}
 SUFFIX = ".herdner"
 LARGEST_WEIGHT = 1e100  # no sum of such weights overflows
 _HEADER = "header.json"
@@ -82,8 +84,8 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
     """
     path = name_of(where)
     try:
-        header = _read_header(read_member(where, _HEADER, LARGEST), path, format)
-        arrays = read_arrays(where, texts=[_HEADER], largest=LARGEST)
+        header = _read_header(read_member(where, _HEADER, LARGEST, _RATIOS[format]), path, format)
+        arrays = read_arrays(where, texts=[_HEADER], largest=LARGEST, ratio=_RATIOS[format])
     except NpzError as error:
         raise ModelError(f"{path}: not a herdner model, or damaged ({error}); train or copy it again") from None
     except FileNotFoundError:

@@ -75,6 +75,7 @@ def models() -> dict[str, Callable[[], TaggerModel]]:
     plan = FeaturePlan(tuple(pairs[: MAX_ITEMS // 2][:MAX_TEMPLATES]), n_occurrences=MAX_OCCURRENCES)
     made: dict[str, Callable[[], TaggerModel]] = {
         "4 million keys": lambda: model(hashed(4 * MILLION)),
+        "1 million keys, 7 weights each": lambda: model(hashed(MILLION), n_tags=21, n_entries=7),
         "1 million keys, 20 weights each": lambda: model(hashed(MILLION), n_tags=21, n_entries=20),
         "50,000 keys, 253 tags and weights": lambda: model(hashed(50_000), n_tags=253, n_entries=253),
         "2,000 templates of two items": lambda: replace(model(hashed(MILLION)), plan=plan),

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from importlib.resources import as_file
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +22,11 @@ from herdner._ext.hashing import build_table, check_collisions
 from herdner.crf.crfsuite_files import read_crfsuite
 from herdner.crf.link_rules import SameWord
 from herdner.crf.templates import MOST_LINK_COST, SkipChain, check_link_costs
+from herdner.ner import model_file
 from herdner.ner.features import MAX_ITEMS, MAX_TEMPLATES, FeaturePlan
 from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
 from herdner.ner.model import TaggerModel
-from herdner.ner.model_file import ModelError
+from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.tagger import load
 
 SECONDS = 5.0  # of processor time, also on a slow machine; the collisions took minutes
@@ -36,6 +39,13 @@ def spent(function: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
+@pytest.fixture
+def loose_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accept models of regular keys, which a file may store in little space."""
+    monkeypatch.setitem(model_file._RATIOS, model_file.FORMAT, 1000)
+
+
+@pytest.mark.usefixtures("loose_ratio")
 def test_a_million_keys_are_loaded_and_used_quickly(tmp_path: Path) -> None:
     for keys in (hashed(MILLION), np.arange(1, MILLION + 1, dtype=np.uint64)):
         model(keys).save(tmp_path / "m")
@@ -82,6 +92,7 @@ def test_loading_and_tagging_with_a_million_keys_can_be_interrupted(tmp_path: Pa
     assert float(ran.stdout) < SECONDS
 
 
+@pytest.mark.usefixtures("loose_ratio")
 @pytest.mark.parametrize("keys", COLLIDING)
 def test_a_million_colliding_keys_are_refused_at_once(tmp_path: Path, keys: np.ndarray) -> None:
     model(keys).save(tmp_path / "m")
@@ -157,6 +168,22 @@ def test_usual_models_are_far_from_the_limits() -> None:
         check_link_costs(rules, 4 * n_labels + 1)
     with pytest.raises(ValueError, match=f"links \\* tags \\* tags must be at most {MOST_LINK_COST:,}"):
         check_link_costs(rules, 4 * 21 + 1)
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_models_unpack_to_a_quarter_of_the_limit_at_most(name: str, tmp_path: Path) -> None:
+    with as_file(shipped_models()[name]) as path:
+        TaggerModel.load(path).save(tmp_path / "m")  # with float64 weights
+        for each in (Path(path), tmp_path / "m"):
+            with zipfile.ZipFile(each) as archive:
+                unpacked = sum(member.file_size for member in archive.infolist())
+            assert unpacked < 10 / 4 * each.stat().st_size
+
+
+def test_weights_that_compress_unlike_those_of_a_trained_model_are_refused(tmp_path: Path) -> None:
+    model(hashed(50_000), n_tags=64, n_entries=64).save(tmp_path / "m")
+    with pytest.raises(ModelError, match=r"would unpack to \d+ MiB; expected at most \d+ MiB"):
+        load(tmp_path / "m")
 
 
 def test_strings_of_a_crfsuite_file_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
