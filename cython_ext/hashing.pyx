@@ -46,7 +46,8 @@ cdef uint64_t capacity_for(Py_ssize_t n) noexcept:
 
 
 cdef collision(uint64_t key):
-    return ValueError(f"more than {LONGEST_PROBE} keys collide with the key {key}; they are no hashes of words or features")
+    return ValueError(f"more than {LONGEST_PROBE} keys collide with the key {key}; they are no hashes of words or"
+                      " features")
 
 
 def check_collisions(const uint64_t[::1] keys not None):

@@ -1,10 +1,11 @@
 """Waiting time of a short request to `herdner serve` while 32 clients send the dearest requests that are allowed.
 
 ``python scripts/benchmarks/bench_load.py`` starts a server and prints a row for each kind of request: the number of
-responses of the clients by HTTP status, and the median and longest time in which a request of 12 characters was
-answered. The kinds are the longest text and the longest text below each cost at which the queue of the service changes
-(``herdner.integrations.serve.costs``), for each backend; texts with all backends that a request may name; a thousand
-texts; explanations; and files with as many entities as the body of a request may contain.
+responses of the clients by HTTP status, the median and longest time in which a request of 12 characters was answered,
+and how many of the short requests were refused or had no response within a minute. The kinds are the longest text and
+the longest text below each cost at which the queue of the service changes (``herdner.integrations.serve.costs``), for
+each backend; texts with all backends that a request may name; a thousand texts; explanations; and files with as many
+entities as the body of a request may contain.
 """
 
 from __future__ import annotations
@@ -50,13 +51,15 @@ class Load(NamedTuple):
 
     statuses: Counter[int]
     waits: list[float]
-    refused: int
+    short: Counter[int]
 
     @property
     def row(self) -> str:
         """The measurement as the end of a row of the table."""
-        statuses = " ".join(f"{status}: {n}" for status, n in sorted(self.statuses.items()))
-        return f"{statistics.median(self.waits):>8.2f}{max(self.waits):>8.2f}{self.refused:>9}  {statuses}"
+        statuses = " ".join(f"{status or 'none'}: {n}" for status, n in sorted(self.statuses.items()))
+        silent, refused = self.short[0], self.short.total() - self.short[200] - self.short[0]
+        waits = f"{statistics.median(self.waits):>8.2f}{max(self.waits):>8.2f}"
+        return f"{waits}{refused:>9}{silent:>9}  {statuses}"
 
 
 def post(address: Address, path: str, body: bytes, seconds: float = 60.0) -> int:
@@ -136,8 +139,7 @@ def measure(address: Address, kind: Kind, n_short: int = 20, n_clients: int = N_
             if status != 200:
                 stop.wait(0.05)
 
-    waits: list[float] = []
-    n_refused = 0
+    waits, short = list[float](), Counter[int]()
     with ThreadPoolExecutor(max(n_clients, 1)) as clients:
         for _ in range(n_clients):
             clients.submit(ask)
@@ -146,11 +148,11 @@ def measure(address: Address, kind: Kind, n_short: int = 20, n_clients: int = N_
             for _ in range(n_short):
                 stop.wait(0.2)
                 began = time.monotonic()
-                n_refused += post(address, "/api/tag", SHORT) != 200
+                short[post(address, "/api/tag", SHORT)] += 1
                 waits.append(time.monotonic() - began)
         finally:
             stop.set()
-    return Load(statuses, waits, n_refused)
+    return Load(statuses, waits, short)
 
 
 def main() -> None:
@@ -159,7 +161,7 @@ def main() -> None:
     parser.add_argument("--backends", nargs="*", default=list(BACKENDS), help="backends to measure")
     parser.add_argument("--short", type=int, default=20, help="number of short requests beside each kind")
     options = parser.parse_args()
-    print(f"{'costly requests':<42}{'median':>8}{'longest':>8}{'refused':>9}  statuses", flush=True)
+    print(f"{'costly requests':<42}{'median':>8}{'longest':>8}{'refused':>9}{'silent':>9}  statuses", flush=True)
     with server() as address:
         print(f"{'none':<42}{measure(address, Kind('none', '', b''), options.short, n_clients=0).row}", flush=True)
         for kind in kinds(options.backends):

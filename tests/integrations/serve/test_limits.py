@@ -21,6 +21,7 @@ from herdner.crf.templates import linear_chain_template
 
 pytest.importorskip("fastapi", reason="needs FastAPI: pip install '.[serve]'")
 
+from herdner.integrations.serve import create_app
 from herdner.integrations.serve.middleware import RequestGuard
 from herdner.integrations.serve.pool import (
     ClientGone,
@@ -248,6 +249,16 @@ def test_only_a_few_large_bodies_are_parsed_at_the_same_time(monkeypatch: pytest
         length = {"content-length": "60"}
         assert through_guard(parts(1, 60), length, large_bodies=most) == (status, int(status == 200))
         assert through_guard(parts(1, 50), {"content-length": "50"}, large_bodies=most) == (200, 1)
+
+
+@pytest.mark.parametrize(("n_workers", "most"), [(1, 2), (2, 2), (5, 5)])
+def test_the_application_takes_as_many_large_bodies_as_workers(
+    app: Any, monkeypatch: pytest.MonkeyPatch, n_workers: int, most: int
+) -> None:
+    monkeypatch.setattr("herdner.integrations.serve.app.Pool", lambda *_: app.state.pool)
+    made = create_app("en", limits=Limits(n_workers=n_workers))
+    guards = [each for each in made.user_middleware if each.cls is RequestGuard]
+    assert [each.kwargs["large_bodies"] for each in guards] == [most]
 
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
