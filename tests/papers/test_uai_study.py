@@ -10,7 +10,7 @@ import uai
 
 from herdner import TableFactors, ising
 from herdner.graph import FactorGraph
-from herdner.graph.uai_files import format_marginals, write_evidence, write_uai
+from herdner.graph.uai_files import format_marginals, read_uai, write_evidence, write_uai
 from herdner.inference.backends.exact import Exact
 
 
@@ -66,3 +66,12 @@ def test_auto_without_exact_inference(folder, capsys) -> None:
     found = json.loads((folder / "out" / "uai.json").read_text())["results"]
     assert found["Grids_1"]["error"] < 0.05
     assert "1 of 1 errors are below 0.05" in capsys.readouterr().out
+
+
+def test_intervals_of_log_z(folder, capsys) -> None:
+    uai.main(folder=folder, interval_seconds=0.5, out=folder / "out")
+    found = json.loads((folder / "out" / "uai.json").read_text())["results"]
+    assert set(found) == {"Grids_1", "Wide_1"}
+    graph = read_uai(folder / "Wide_1.uai").condition({1: 1})
+    assert found["Wide_1"]["log_z"] == pytest.approx(Exact().infer(graph).log_z)
+    assert " of 2 intervals contain log Z; the median width is " in capsys.readouterr().out
