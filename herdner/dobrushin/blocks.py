@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen
 from herdner.base.checks import are_offsets
+from herdner.base.representation import short_repr
 from herdner.dobrushin.boxes import Box, LinkedBoxes, bounding_box, chain_sums, log_sums
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.influence import check_entries
@@ -58,6 +59,8 @@ class BlockInfluence:
     sources: Int64s
     values: Floats
     theorem: str = field(default="Dobrushin's condition for blocks")
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         """Convert each array to its data type, and check its shape and values."""

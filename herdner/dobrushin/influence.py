@@ -20,6 +20,7 @@ from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen, sealed
 from herdner.base.checks import are_offsets, check_integer
 from herdner.base.extras import check_extra
+from herdner.base.representation import short_repr
 from herdner.base.sums import exact_product, exact_sum
 from herdner.dobrushin.interactions import binary_fields, interactions, log_ranges, pair_couplings, rounding_errors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -54,6 +55,8 @@ class Influence:
     values: Floats
     theorem: str
     graph: TableGraph | None = field(default=None, repr=False, compare=False)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         """Convert the attributes to their declared types, and check their values."""

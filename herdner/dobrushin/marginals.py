@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s, finite
+from herdner.base.representation import short_repr
 from herdner.dobrushin.boxes import Box, LinkedBoxes, bounding_box, chain_sums
 from herdner.graph.linked_chains import LinkedChains
 from herdner.graph.tables import Graph, compile_tables
@@ -26,6 +27,8 @@ class MarginalBounds:
 
     lower: Floats
     upper: Floats
+
+    __repr__ = short_repr
 
     def errors(self, marginals: Floats) -> Floats:
         """Return a bound on the total variation error of the approximate marginal of each variable.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from herdner._ext import descent, variation
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.checks import check_integer
+from herdner.base.representation import short_repr
 from herdner.dobrushin.influence import Influence, pairwise_bound
 from herdner.dobrushin.variation import (
     Importance,
@@ -50,6 +51,8 @@ class OptimisedScan:
     input_bound: float
     n_runs: int
     seconds: float
+
+    __repr__ = short_repr
 
     @property
     def n_steps(self) -> int:

@@ -54,6 +54,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.estimator import Estimator
+from herdner.base.representation import short_repr
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
 from herdner.crf.link_rules import RULES, Rule, SameWord, check_links, rule_from_text
@@ -114,6 +115,8 @@ class LayerResult:
     links: NDArray[np.int32]
     changed: NDArray[np.bool_]
     confidences: NDArray[np.float64] | None = None
+
+    __repr__ = short_repr
 
 
 class SkipChainLayer(Estimator):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from herdner._ext import herding as loops
 from herdner.base.arrays import Floats, Int64s, finite
 from herdner.base.checks import check_integer
+from herdner.base.representation import short_repr
 from herdner.base.seeds import Seed, generator
 
 _OPERATIONS = 2**26  # number of operations per call of a compiled loop, so that Ctrl-C can interrupt
@@ -29,6 +30,8 @@ class HerdingResult:
 
     samples: Int64s
     weights: Floats
+
+    __repr__ = short_repr
 
 
 def herd(

@@ -14,6 +14,7 @@ from typing import IO, Any, Protocol, cast
 
 from herdner.base.checks import check_text
 from herdner.base.files import atomic_write, lock_file
+from herdner.base.messages import format_count
 from herdner.ner.pseudonyms.look_alikes import STYLES, StyleName, look_alikes
 from herdner.ner.pseudonyms.restoring import Restorer
 from herdner.ner.pseudonyms.tokens import name_key
@@ -101,6 +102,10 @@ class PseudonymMap:
         self.reserved: set[str] = set()
         self.checkpoint: Callable[[], None] = _no_checkpoint
         self._by_key: dict[tuple[str, str], MappedName] = {}
+
+    def __repr__(self) -> str:
+        """Describe the map by its style and its number of names, without the names."""
+        return f"PseudonymMap({self.style!r}, {format_count(len(self.names), 'name')})"
 
     def find(self, label: str, key: str) -> MappedName | None:
         """Return the name with the label ``label`` and the key ``key``; return None if the map lacks such a name.

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
+from herdner.base.representation import short_repr
 from herdner.ner.pseudonyms.common_words import CommonWords
 from herdner.ner.pseudonyms.identifiers import find_identifiers
 from herdner.ner.pseudonyms.look_alikes import TERM
@@ -120,6 +121,8 @@ class PseudonymisedDocument:
     replacements: tuple[Replacement, ...]
     remaining: tuple[RemainingWord, ...]
     names: PseudonymMap
+
+    __repr__ = short_repr
 
     @property
     def text(self) -> str:

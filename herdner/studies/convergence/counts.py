@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import gibbs as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.checks import check_variables
+from herdner.base.representation import short_repr
 from herdner.base.seeds import Seed, generator
 from herdner.graph.scan import fixed_scan
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -48,6 +49,8 @@ class VisitCounts:
     lengths: tuple[int, ...]
     visits: NDArray[np.uint64]
     returns: NDArray[np.uint64]
+
+    __repr__ = short_repr
 
     @property
     def errors(self) -> list[ErrorParts]:

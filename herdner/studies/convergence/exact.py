@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
 from herdner.base.extras import check_extra
+from herdner.base.representation import short_repr
 from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.gibbs.sharing import Sharing
@@ -198,6 +199,8 @@ class Focus:
     chances: Floats
     aims: Floats | None = None
     sizes: tuple[int, ...] = ()
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, joint: Floats, variable: int, keys: Int64s, sharing: Sharing) -> Focus:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s, constant
 from herdner.base.checks import check_real
+from herdner.base.representation import short_repr
 from herdner.base.seeds import Seed
 from herdner.graph.builders import ising, potts
 from herdner.graph.factors import TableFactors
@@ -40,6 +41,8 @@ class DenoisedPicture:
     noise: Noise
     coupling: float
     result: Result
+
+    __repr__ = short_repr
 
 
 def posterior_graph(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph:

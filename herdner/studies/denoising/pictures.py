@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.extras import import_extra
+from herdner.base.representation import short_repr
 from herdner.studies.denoising.noise import GaussianNoise, Noise, estimate_flip_noise, estimate_gaussian_noise
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Picture:
 
     values: Floats
     palette: bytes | None = None
+
+    __repr__ = short_repr
 
     @property
     def grey(self) -> Floats:
@@ -78,6 +81,8 @@ class Observation:
     appearance: Floats | None
     n_labels: int
     palette: bytes | None
+
+    __repr__ = short_repr
 
     def first_noise(self) -> Noise:
         """Return an initial noise model: flip noise from neighbouring pixels, or Gaussian noise from grey values."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, finite
+from herdner.base.representation import short_repr
 from herdner.studies.fwss.kernels import KernelMean, SampleMean, as_kernel_mean, as_points, fixed_bandwidth
 
 
@@ -32,6 +33,8 @@ class Points:
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     n_gradients: int = 0
     seconds: float = 0.0
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         """Return the number of points, N."""
