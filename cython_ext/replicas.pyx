@@ -17,7 +17,7 @@ graph itself.
 """
 
 from libc.math cimport INFINITY, exp, fabs, log
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -179,6 +179,14 @@ cdef class BlockLayout:
         return self.scopes[e] if source >= 0 else <int32_t> out[SEPARATORS].items[e]
 
 
+cdef struct Workspace:  # of the update of one replica
+    double* messages
+    double* cells
+    double* row
+    double* constant
+    int64_t* offsets
+
+
 cdef inline double uniform(uint64_t* state) noexcept nogil:
     """Return the next number from 0 to below 1 of a stream (splitmix64, Steele et al. 2014)."""
     cdef uint64_t z
@@ -242,8 +250,10 @@ cdef class Replicas:
     # Inputs: the factor, or -1 - the place of a message's first row; the stride of the bucket's variable; the range of
     # the fixed variables with their strides; the place of the strides of the separator.
     cdef int64_t[::1] source, own_stride, fixed_at, fixed_strides, stride_at, strides
-    cdef double[::1] betas, penalties, messages, cells, beliefs, row, constant
-    cdef int64_t[::1] offsets
+    cdef double[::1] betas, penalties, beliefs
+    cdef double[:, ::1] messages, cells, row, constant  # [workers, ..]: the parts of each worker's `Workspace`
+    cdef int64_t[:, ::1] offsets
+    cdef uint8_t[::1] is_working
     cdef double[:, ::1] scaled, sums
     cdef int32_t[:, ::1] states_
     cdef double[::1] finite, violations, rejected, attempted
@@ -254,6 +264,7 @@ cdef class Replicas:
     cdef Py_ssize_t parity
     cdef bint complete  # all arrays have their final sizes
     cdef bint busy  # a thread runs updates; another one would change positions that it uses
+    cdef Py_ssize_t n_working  # number of workers that update their share of the replicas
 
     def __cinit__(self, sizes, list scopes not None, list tables not None, list blocks not None, betas, penalties,
                   int64_t key):
@@ -355,9 +366,21 @@ cdef class Replicas:
         finally:
             for c in range(N_COLUMNS):
                 free(out[c].items)
-        self.messages, self.beliefs, self.cells = np.zeros(most.rows), np.zeros(most.rows), np.zeros(most.cells)
-        self.row, self.constant = np.zeros(self.most_states), np.zeros(self.most_states)
-        self.offsets = np.zeros(most.inputs, np.int64)
+        self.beliefs = np.zeros(most.rows)
+        self.allocate(1, most)
+
+    cdef int allocate(self, Py_ssize_t n_workers, BlockSizes most) except -1:
+        """Allocate a workspace for each worker."""
+        self.messages, self.cells = np.zeros((n_workers, most.rows)), np.zeros((n_workers, most.cells))
+        self.row, self.constant = np.zeros((2, n_workers, self.most_states))
+        self.offsets, self.is_working = np.zeros((n_workers, most.inputs), np.int64), np.zeros(n_workers, np.uint8)
+        return 0
+
+    cdef inline Workspace workspace(self, Py_ssize_t worker) noexcept nogil:
+        cdef Workspace w
+        w.messages, w.cells, w.row = &self.messages[worker, 0], &self.cells[worker, 0], &self.row[worker, 0]
+        w.constant, w.offsets = &self.constant[worker, 0], &self.offsets[worker, 0]
+        return w
 
     cdef int lay_out_block(self, IntegerArray* out, BlockLayout layout, const int32_t[::1] block, BlockSizes* most
                            ) except -1:
@@ -455,7 +478,7 @@ cdef class Replicas:
             raise ValueError(f"states must have the shape [{self.n_replicas}, {self.n_variables}], got {checked.shape}")
         if (checked < 0).any() or (checked >= np.asarray(self.sizes)).any():
             raise ValueError("states must be at least 0 and below the sizes")
-        require(self.complete and not self.busy, "another thread uses the replicas")
+        require(self.is_free(), "another thread uses the replicas")
         new = checked
         self.states_[:, :] = new
         self._measure_all()
@@ -511,17 +534,19 @@ cdef class Replicas:
         for v in range(self.n_variables):
             self.states_[r, v] = <int32_t> (uniform(&self.streams[r]) * self.sizes[v])
         self._measure(r)
+        self.keep_best(r)
 
     def _measure_all(self):
         """Compute the energies of all replicas."""
         for r in range(self.n_replicas):
             self._measure(r)
+            self.keep_best(r)
 
     cdef void _measure(self, Py_ssize_t r) noexcept nogil:
-        """Compute the energy of a replica, and keep its state if it is the best so far."""
+        """Compute the energy of a replica."""
         cdef double total = 0
         cdef double value
-        cdef Py_ssize_t f, e, cell, v
+        cdef Py_ssize_t f, e, cell
         cdef int64_t violations = 0
         for f in range(self.n_factors):
             cell = self.table_at[f]
@@ -533,26 +558,30 @@ cdef class Replicas:
             else:
                 total += value
         self.finite[r], self.violations[r] = total, violations
-        if violations == 0 and total > self.best_log_potential:
-            self.best_log_potential = total
+
+    cdef void keep_best(self, Py_ssize_t r) noexcept nogil:
+        """Keep the state of a replica if it is the best so far."""
+        cdef Py_ssize_t v
+        if self.violations[r] == 0 and self.finite[r] > self.best_log_potential:
+            self.best_log_potential = self.finite[r]
             for v in range(self.n_variables):
                 self.best_[v] = self.states_[r, v]
 
-    cdef bint filter_forward(self, Py_ssize_t r, Py_ssize_t block) noexcept nogil:
+    cdef bint filter_forward(self, Py_ssize_t r, Py_ssize_t block, Workspace w) noexcept nogil:
         """Eliminate the variables of a block; return False if no state of the block is possible."""
         cdef Py_ssize_t b, i, e, a, x, row, first, m, n_states, varying, separator
         cdef int64_t offset
         cdef const double* table = &self.scaled[r, 0] if self.scaled.shape[1] else NULL
         cdef const double* values
-        cdef double* messages = &self.messages[0]
-        cdef double* out = &self.row[0]
+        cdef double* messages = w.messages
+        cdef double* out = w.row
         cdef int32_t digits[MOST_AXES]
         for b in range(self.block_at[block], self.block_at[block + 1]):
             n_states, first, varying = self.sizes[self.bucket_variable[b]], self.input_at[b], self.constant_to[b]
             separator = self.separator_at[b]
             m = self.separator_at[b + 1] - separator
             for x in range(n_states):
-                self.constant[x] = 0
+                w.constant[x] = 0
             for i in range(first, self.input_at[b + 1]):
                 offset = 0 if self.source[i] < 0 else self.table_at[self.source[i]]
                 for e in range(self.fixed_at[i], self.fixed_at[i + 1]):
@@ -560,26 +589,26 @@ cdef class Replicas:
                 if i < varying:
                     values = messages - 1 - self.source[i] if self.source[i] < 0 else table + offset
                     for x in range(n_states):
-                        self.constant[x] += values[x * self.own_stride[i]]
+                        w.constant[x] += values[x * self.own_stride[i]]
                 else:
-                    self.offsets[i - first] = -1 - self.source[i] if self.source[i] < 0 else offset
+                    w.offsets[i - first] = -1 - self.source[i] if self.source[i] < 0 else offset
             for a in range(m):
                 digits[a] = 0
             for row in range(self.n_rows[b]):
                 for x in range(n_states):
-                    out[x] = self.constant[x]
+                    out[x] = w.constant[x]
                 for i in range(varying, self.input_at[b + 1]):
-                    values = (messages if self.source[i] < 0 else table) + self.offsets[i - first]
+                    values = (messages if self.source[i] < 0 else table) + w.offsets[i - first]
                     for x in range(n_states):
                         out[x] += values[x * self.own_stride[i]]
-                messages[self.row_at[b] + row] = normalise(out, &self.cells[self.cell_at[b] + row * n_states], n_states)
-                self.next_row(b, m, separator, varying, first, digits)
+                messages[self.row_at[b] + row] = normalise(out, &w.cells[self.cell_at[b] + row * n_states], n_states)
+                self.next_row(b, m, separator, varying, first, digits, w.offsets)
             if m == 0 and messages[self.row_at[b]] == -INFINITY:
                 return False
         return True
 
     cdef inline void next_row(self, Py_ssize_t b, Py_ssize_t m, Py_ssize_t separator, Py_ssize_t varying,
-                              Py_ssize_t first, int32_t* digits) noexcept nogil:
+                              Py_ssize_t first, int32_t* digits, int64_t* offsets) noexcept nogil:
         """Move the offsets of a bucket's inputs to the next joint state of the separator."""
         cdef Py_ssize_t a = m - 1
         cdef Py_ssize_t i
@@ -591,12 +620,12 @@ cdef class Replicas:
                 step = 1 - digits[a]
                 digits[a] = 0
             for i in range(varying, self.input_at[b + 1]):
-                self.offsets[i - first] += step * self.strides[self.stride_at[i] + a]
+                offsets[i - first] += step * self.strides[self.stride_at[i] + a]
             if step == 1:
                 return
             a -= 1
 
-    cdef void sample_backward(self, Py_ssize_t r, Py_ssize_t block) noexcept nogil:
+    cdef void sample_backward(self, Py_ssize_t r, Py_ssize_t block, Workspace w) noexcept nogil:
         """Draw the variables of a block in the opposite order of their elimination."""
         cdef Py_ssize_t b, a, x, row, n_states
         cdef const double* p
@@ -606,7 +635,7 @@ cdef class Replicas:
             for a in range(self.separator_at[b], self.separator_at[b + 1]):
                 row = row * self.sizes[self.separators[a]] + self.states_[r, self.separators[a]]
             n_states = self.sizes[self.bucket_variable[b]]
-            p = &self.cells[self.cell_at[b] + row * n_states]
+            p = &w.cells[self.cell_at[b] + row * n_states]
             u = uniform(&self.streams[r])
             x = 0
             while x < n_states - 1 and u >= p[x]:
@@ -619,7 +648,7 @@ cdef class Replicas:
                     break
             self.states_[r, self.bucket_variable[b]] = <int32_t> x
 
-    cdef void add_marginals(self, Py_ssize_t block) noexcept nogil:
+    cdef void add_marginals(self, Py_ssize_t block, Workspace w) noexcept nogil:
         """Add the marginals of a block's variables, given all other variables, to the sums."""
         cdef Py_ssize_t b, i, a, x, row, first, m, n_states, varying, separator, v
         cdef double weight
@@ -634,30 +663,30 @@ cdef class Replicas:
             m = self.separator_at[b + 1] - separator
             self.counts[v] += 1
             for i in range(first, self.input_at[b + 1]):
-                self.offsets[i - first] = -1 - self.source[i]
+                w.offsets[i - first] = -1 - self.source[i]
             for a in range(m):
                 digits[a] = 0
             for row in range(self.n_rows[b]):
                 weight = self.beliefs[self.row_at[b] + row]
-                cells = &self.cells[self.cell_at[b] + row * n_states]
+                cells = &w.cells[self.cell_at[b] + row * n_states]
                 if weight > 0:
                     for x in range(n_states):
                         self.sums[v, x] += weight * cells[x]
                     for i in range(first, self.input_at[b + 1]):
                         if self.source[i] < 0:
                             for x in range(n_states):
-                                self.beliefs[self.offsets[i - first] + x * self.own_stride[i]] += weight * cells[x]
-                self.next_row(b, m, separator, varying, first, digits)
+                                self.beliefs[w.offsets[i - first] + x * self.own_stride[i]] += weight * cells[x]
+                self.next_row(b, m, separator, varying, first, digits, w.offsets)
 
-    cdef void update(self, Py_ssize_t r, bint reverse, bint record) noexcept nogil:
+    cdef void update(self, Py_ssize_t r, bint reverse, bint record, Workspace w) noexcept nogil:
         """Update all blocks of a replica, in opposite order if ``reverse``."""
         cdef Py_ssize_t k, block
         for k in range(self.n_blocks):
             block = self.n_blocks - 1 - k if reverse else k
-            if self.filter_forward(r, block):
+            if self.filter_forward(r, block, w):
                 if record:
-                    self.add_marginals(block)
-                self.sample_backward(r, block)
+                    self.add_marginals(block, w)
+                self.sample_backward(r, block, w)
         self._measure(r)
 
     cdef void exchange(self) noexcept nogil:
@@ -696,18 +725,71 @@ cdef class Replicas:
         """
         cdef Py_ssize_t n_done = 0, r
         cdef int64_t spent = 0, work = self.n_replicas * (self.n_variables + (self.round_work if update else 0)) + 1
-        require(self.complete and not self.busy, "another thread uses the replicas")
+        cdef Workspace w
+        require(self.is_free(), "another thread uses the replicas")
         self.busy = True
+        w = self.workspace(0)
         with nogil:
             while n_done < n_rounds and spent < BUDGET:
                 if update:
                     for r in range(self.n_replicas):
-                        self.update(r, False, record and r == 0 and self.violations[0] == 0)
+                        self.update(r, False, record and r == 0 and self.violations[0] == 0, w)
+                        self.keep_best(r)
                 self.exchange()
                 n_done += 1
                 spent += work
         self.busy = False
         return n_done
+
+    cdef bint is_free(self) noexcept:
+        """Return True if the replicas are complete, and no thread updates them."""
+        return self.complete and not self.busy and self.n_working == 0
+
+    @property
+    def n_workers(self):
+        """Number of workers that can update their shares of the replicas simultaneously."""
+        return self.is_working.shape[0]
+
+    @n_workers.setter
+    def n_workers(self, Py_ssize_t n_workers):
+        cdef BlockSizes most
+        if n_workers < 1:
+            raise ValueError(f"n_workers must be at least 1, got {n_workers}")
+        require(self.is_free(), "another thread uses the replicas")
+        most.rows, most.cells, most.inputs = self.messages.shape[1], self.cells.shape[1], self.offsets.shape[1]
+        self.allocate(n_workers, most)
+
+    def update_share(self, Py_ssize_t worker, bint record=False):
+        """Update all blocks of every ``n_workers``-th replica, from the replica ``worker`` on.
+
+        The updates of all workers, in any threads, and then `exchange_states` are one round of `advance`.
+
+        Args:
+            worker: Number of the worker, below ``n_workers``.
+            record: Add the conditional marginals of replica 0 to the sums if its state is possible.
+        """
+        cdef Py_ssize_t r = worker
+        cdef Workspace w
+        if not 0 <= worker < self.is_working.shape[0]:
+            raise ValueError(f"there is no worker {worker}")
+        require(self.complete and not self.busy and not self.is_working[worker], "another thread uses the replicas")
+        self.is_working[worker] = True
+        self.n_working += 1
+        w = self.workspace(worker)
+        with nogil:
+            while r < self.n_replicas:
+                self.update(r, False, record and r == 0 and self.violations[0] == 0, w)
+                r += self.is_working.shape[0]
+        self.n_working -= 1
+        self.is_working[worker] = False
+
+    def exchange_states(self):
+        """Keep the best state of all replicas, and propose exchanges, after the updates of all workers."""
+        cdef Py_ssize_t r
+        require(self.is_free(), "another thread uses the replicas")
+        for r in range(self.n_replicas):
+            self.keep_best(r)
+        self.exchange()
 
     def anneal(self, Py_ssize_t r, betas, penalties, bint reverse=False):
         """Move a replica through a sequence of temperatures, and return the logarithm of its importance weight.
@@ -729,21 +811,25 @@ cdef class Replicas:
         cdef double[::1] c = np.array(penalties, np.float64)
         cdef double log_weight = 0
         cdef Py_ssize_t t
+        cdef Workspace w
         if not 0 <= r < self.n_replicas or b.shape[0] != c.shape[0] or b.shape[0] < 1:
             raise ValueError("the replica must exist, and each inverse temperature must have a penalty")
         check_temperatures(np.asarray(b), np.asarray(c))
-        require(self.complete and not self.busy, "another thread uses the replicas")
+        require(self.is_free(), "another thread uses the replicas")
         self.busy = True
+        w = self.workspace(0)
         with nogil:
             self._scale(r, b[0], c[0])
             for t in range(1, b.shape[0]):
                 if reverse:
-                    self.update(r, True, False)
+                    self.update(r, True, False, w)
+                    self.keep_best(r)
                 log_weight += (b[t] - b[t - 1]) * self.finite[r]
                 if self.violations[r] > 0:
                     log_weight -= (c[t] - c[t - 1]) * self.violations[r]
                 self._scale(r, b[t], c[t])
                 if not reverse:
-                    self.update(r, False, False)
+                    self.update(r, False, False, w)
+                    self.keep_best(r)
         self.busy = False
         return log_weight

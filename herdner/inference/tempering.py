@@ -45,6 +45,7 @@ _WHOLE_SHARE = 1 / 8  # largest fraction of the time limit that one update of a 
 _SET_UP_SECONDS = 7e-6  # approximate time to lay out the blocks of one factor or one variable
 _FIRST_ROUNDS = 16  # rounds before the first change of the temperatures
 _SLICE_SECONDS = 0.1  # approximate time between two checks of the clock and of Ctrl-C
+_SHARED_ROUNDS = 32  # largest number of rounds between these checks at which several threads share a round
 
 
 def find_blocks(
@@ -338,6 +339,9 @@ class Ensemble:
 class TemperedRun:
     """Run of independent ensembles in threads. Results do not depend on the number of threads.
 
+    If there are at least twice as many threads as ensembles and a round takes milliseconds, the threads share the
+    replicas of each ensemble. They wait for each other before each exchange of states.
+
     Attributes:
         reduced: The graph.
         ensembles: The ensembles.
@@ -404,11 +408,18 @@ class TemperedRun:
             until: Reading of `time.perf_counter` at which the run ends early.
         """
         done = 0
+        n_workers = min(self.n_threads // len(self.ensembles), min(len(each.betas) for each in self.ensembles))
+        for each in self.ensembles:
+            if each.replicas.n_workers < n_workers:
+                each.replicas.n_workers = n_workers
         with ThreadPoolExecutor(self.n_threads) as pool:
             while done < n_rounds and (perf_counter() < until):
                 began, length = perf_counter(), min(self.piece, n_rounds - done)
-                for future in [pool.submit(each.advance, length, record) for each in self.ensembles]:
-                    future.result()
+                if n_workers > 1 and self.piece <= _SHARED_ROUNDS:
+                    self._share_rounds(pool, length, record)
+                else:
+                    for future in [pool.submit(each.advance, length, record) for each in self.ensembles]:
+                        future.result()
                 done += length
                 self.n_recorded += length * record
                 seconds = perf_counter() - began
@@ -417,6 +428,15 @@ class TemperedRun:
                 elif seconds > 2 * _SLICE_SECONDS:
                     self.piece = max(1, self.piece // 2)
         return done
+
+    def _share_rounds(self, pool: ThreadPoolExecutor, n_rounds: int, record: bool) -> None:
+        """Run rounds of all ensembles; the replicas of each ensemble are updated by several threads."""
+        parts = [(each.replicas, worker) for each in self.ensembles for worker in range(each.replicas.n_workers)]
+        for _ in range(n_rounds):
+            for future in [pool.submit(replicas.update_share, worker, record) for replicas, worker in parts]:
+                future.result()
+            for each in self.ensembles:
+                each.replicas.exchange_states()
 
     def marginals(self) -> Floats | None:
         """Return the averages of the recorded conditional marginals of all variables, concatenated in one array.

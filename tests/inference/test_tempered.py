@@ -18,6 +18,7 @@ from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.tempering import (
     Ensemble,
+    TemperedRun,
     affordable_whole_log2_cells,
     affordable_width,
     equalise_rejections,
@@ -386,6 +387,74 @@ def test_one_thread_at_a_time_updates_replicas():
         rounds = [pool.submit(replicas.advance, 2**62) for _ in range(2)]
         errors = [each.exception() for each in rounds]
     assert [type(each) for each in errors if each] == [ValueError]
+
+
+def test_workers_share_the_replicas_of_a_round():
+    sizes, scopes, tables = pieces(random_graph(np.random.default_rng(0), 5))
+    betas = np.linspace(1, 0, 5)
+    blocks = find_blocks(sizes, scopes, 1, np.random.default_rng(0))
+    found = []
+    for n_workers in (0, 1, 2, 5, 7):
+        replicas = Replicas(sizes, scopes, tables, blocks, betas, penalties_of(betas), 3)
+        if not n_workers:
+            replicas.advance(30, record=True)
+        for _ in range(30 if n_workers else 0):
+            replicas.n_workers = n_workers
+            for worker in reversed(range(n_workers)):
+                replicas.update_share(worker, record=True)
+            replicas.exchange_states()
+        arrays = [replicas.states, replicas.energies, replicas.rejection_rates, *replicas.marginal_sums, replicas.best]
+        found.append([*arrays, np.array(replicas.best_log_potential)])
+    for other in found[1:]:
+        for one, another in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, another)
+    for worker in (-1, 7):
+        with pytest.raises(ValueError, match="there is no worker"):
+            replicas.update_share(worker)
+    with pytest.raises(ValueError, match="n_workers must be at least 1"):
+        replicas.n_workers = 0
+
+
+def test_a_worker_runs_in_one_thread_at_a_time():
+    n = 200_000
+    scopes, tables = [(v, v + 1) for v in range(n - 1)], [np.zeros((2, 2))] * (n - 1)
+    replicas = Replicas([2] * n, scopes, tables, [list(range(n))], np.ones(8), np.zeros(8), 0)
+    replicas.n_workers = 2
+    calls = [lambda worker=worker: replicas.update_share(worker) for worker in (0, 0, 1)]
+    with ThreadPoolExecutor(3) as pool:
+        runs = [pool.submit(call) for call in calls]
+        refused = []
+        for call in (lambda: replicas.advance(1), replicas.exchange_states, lambda: setattr(replicas, "n_workers", 3)):
+            if not all(each.done() for each in runs):
+                try:
+                    call()
+                except ValueError as error:
+                    refused.append(error)
+        errors = [each.exception() for each in runs]
+    assert errors[2] is None
+    assert sum(isinstance(each, ValueError) for each in errors) == 1
+    assert refused
+
+
+@pytest.mark.parametrize(("n_chains", "n_threads"), [(1, 2), (1, 5), (2, 4), (2, 16)])
+def test_threads_share_the_replicas_of_a_chain(monkeypatch, n_chains, n_threads):
+    graph = random_graph(np.random.default_rng(6))
+    options = {"n_rounds": 120, "burn_in": 60, "n_chains": n_chains, "width": 1, "n_samples": 10}
+    one = make_backend("tempered", n_threads=1, **options).infer(graph, 5)
+    monkeypatch.setattr(tempering, "_SHARED_ROUNDS", 2**62)
+    n_workers = []
+    share = TemperedRun._share_rounds
+
+    def recorded(run, *arguments):
+        n_workers.append(run.ensembles[0].replicas.n_workers)
+        share(run, *arguments)
+
+    monkeypatch.setattr(TemperedRun, "_share_rounds", recorded)
+    several = make_backend("tempered", n_threads=n_threads, **options).infer(graph, 5)
+    assert set(n_workers) == {min(n_threads // n_chains, 8)}
+    np.testing.assert_array_equal(one.marginals, several.marginals)
+    np.testing.assert_array_equal(one.samples, several.samples)
+    np.testing.assert_array_equal(one.state, several.state)
 
 
 @pytest.mark.parametrize(("coupling", "n_replicas"), [(0.2, [1] * 8), (1.2, [1] * 8 + [8] * 2)])

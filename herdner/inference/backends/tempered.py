@@ -73,8 +73,9 @@ class Tempered:
             or, with a time limit, the largest of 8, 4, 2 and 1 with which about 1000 rounds fit into the limit. Other
             values exclude the chains of single-site Gibbs sampling.
         n_chains: Number of independent chains. With a time limit, there are eight if single-site Gibbs sampling mixes.
-        n_threads: Number of threads; None is one for each chain, up to the number of processors. Results do not depend
-            on it.
+        n_threads: Number of threads; None is one for each replica of each chain, up to the number of processors.
+            Threads beyond the number of chains share the replicas of each chain if a round takes milliseconds. Results
+            do not depend on the number of threads.
         n_samples: Number of joint states in the result, taken in turn from all chains at equal distances; fewer if
             ``n_rounds`` or the time is too short. 0 records none.
     """
@@ -204,10 +205,6 @@ class Tempered:
             raise Interrupted(result)
         return result, run.disagreement()
 
-    def _threads(self, n_chains: int) -> int:
-        """Return the number of threads for a number of chains."""
-        return self.n_threads or min(n_chains, os.cpu_count() or 1)
-
     def _whole_block(self, reduced: ReducedGraph) -> Int32s | None:
         """Return an order of elimination, int32[n], to draw all variables as one block; None if that is too slow."""
         if self.width is not None:
@@ -230,12 +227,17 @@ class Tempered:
         """
         if block is not None:
             ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in generators]
-            return TemperedRun(reduced, ensembles, self._threads(self.n_chains))
+            return self._run_of(reduced, ensembles)
         limit = None if self.seconds is None else self.seconds / self.n_chains
         width = self._affordable_width(reduced)
         n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
         ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in generators]
-        return TemperedRun(reduced, ensembles, self._threads(self.n_chains))
+        return self._run_of(reduced, ensembles)
+
+    def _run_of(self, reduced: ReducedGraph, ensembles: list[Ensemble]) -> TemperedRun:
+        """Return a run of the ensembles with the option ``n_threads``, or one thread for each replica."""
+        n_threads = self.n_threads or min(sum(len(each.betas) for each in ensembles), os.cpu_count() or 1)
+        return TemperedRun(reduced, ensembles, n_threads)
 
     def least_seconds(self, reduced: ReducedGraph) -> float:
         """Return the approximate time of a minimal run, in seconds: one tuning round and one recorded round.
@@ -272,7 +274,7 @@ class Tempered:
         if is_short or not all(np.isfinite(table).all() for table in reduced.tables):
             return None, False
         ensembles = [Ensemble.of(reduced, 1, 0, child) for child in rng.spawn(_MIXING_CHAINS)]
-        run = TemperedRun(reduced, ensembles, self._threads(_MIXING_CHAINS))
+        run = self._run_of(reduced, ensembles)
         try:
             n_rounds = run.advance(2**62, until=perf_counter() + (until - perf_counter()) / 3)
             if run.advance(n_rounds, record=True, until=until) < _LEAST_ROUNDS:
