@@ -323,7 +323,8 @@ def main() -> None:
             solved[name] += "seconds" in run
         for peer in peers:
             if "seconds" in runs[peer] and "seconds" in runs["herdner"]:
-                ratios[peer].append(runs[peer]["seconds"] / runs["herdner"]["seconds"])
+                if runs[peer]["seconds"] and runs["herdner"]["seconds"]:  # 0 is below the resolution of the clock
+                    ratios[peer].append(runs[peer]["seconds"] / runs["herdner"]["seconds"])
                 if "value" in runs[peer]:
                     runs["herdner"]["error"] = runs["herdner"]["value"] - runs[peer]["value"]
         error = runs["herdner"].get("error")
