@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -81,9 +81,11 @@ def as_document(source: object) -> Document:
                     " texts"
                 )
             return document
+    value: Any = source  # pyright: ignore[reportUnknownVariableType]
+    is_missing = value is None or (isinstance(value, float) and value != value)
+    got = f"the missing value {value}; use an empty text" if is_missing else type(value).__name__
     raise TypeError(
-        f"expected a text, a herdner Document, a list of tokens or a list of tokenized sentences, got"
-        f" {type(cast('object', source)).__name__}"
+        f"expected a text, a herdner Document, a list of tokens or a list of tokenized sentences, got {got}"
     )
 
 
@@ -102,12 +104,17 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
         Iterator over the batches.
 
     Raises:
-        TypeError: ``sources`` is a single text or document.
+        TypeError: ``sources`` is a single text or document, or a table.
     """
     if isinstance(sources, str | bytes | Document):
         raise TypeError(
             f"`pipe` expects an iterable of texts or documents, got a single {type(sources).__name__}; use `tag` for a"
             " single text or document"
+        )
+    if isinstance(sources, Mapping) or hasattr(sources, "columns"):  # iteration may yield the names of columns
+        raise TypeError(
+            f"`pipe` expects an iterable of texts or documents, got a {type(cast('object', sources)).__name__};"
+            ' pass one column, as in data["text"]'
         )
     batch: list[TextOrDocument] = []
     size = 0

@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pycrfsuite
 import pytest
 from data import news, shared_data
@@ -379,6 +380,16 @@ def test_tagged_documents_have_no_partial_annotation(tagger):
     partial = document.with_partial(PartialAnnotation(annotated_labels=("LOC",)))
     for options in ({}, {"min_confidence": 0.01}):
         assert tagger.tag(partial, **options) == tagger.tag(document, **options)
+
+
+def test_missing_values_and_tables_are_refused(tagger):
+    for missing in (None, float("nan")):
+        with pytest.raises(TypeError, match=f"got the missing value {missing}; use an empty text"):
+            list(tagger.pipe(["Ada Reyes", missing]))
+    for table in ({"text": ["Ada Reyes"]}, pandas.DataFrame({"text": ["Ada Reyes"]})):
+        with pytest.raises(TypeError, match=r'got a (dict|DataFrame); pass one column, as in data\["text"\]'):
+            list(tagger.pipe(table))
+    assert list(tagger.pipe(pandas.Series(["Ada Reyes"]))) == [tagger.tag("Ada Reyes")]
 
 
 def test_lists_of_tokens_are_documents(tagger):
