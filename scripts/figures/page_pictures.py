@@ -1,6 +1,6 @@
 r"""Draw the plots of the documentation, each for a light and for a dark background.
 
-    python scripts/figures/page_pictures.py docs/pages/images [--only scan] [--corpus FILE:FORMAT]
+    python scripts/figures/page_pictures.py docs/pages/images [--only scan] [--corpus FILE:FORMAT] [--results FOLDER]
 
 For each of these names, the script writes NAME-light.svg and NAME-dark.svg:
 
@@ -10,7 +10,10 @@ For each of these names, the script writes NAME-light.svg and NAME-dark.svg:
 * ``explain``: links between the mentions of a name in ``corpora/article.txt``;
 * ``speed``: ratios of the table in docs/pages/speed.md, which `bench_all.py` measures;
 * ``compared``: F1 and speed of ``en`` and of spaCy's small pipeline, from the table of the README;
-* ``calibration``: precision against confidence on ``--corpus``.
+* ``calibration``: precision against confidence on ``--corpus``;
+* ``sharing``: HGW19, Fig. 1, right, from the file hgw19_fig1.json in ``--results``, which
+  ``scripts/papers/hgw19_fig1.py --quick`` writes;
+* ``stein``: FWSS18, Fig. 3b, from the file fwss_toy.json in ``--results``, which ``scripts/papers/fwss_toy.py`` writes.
 
 The name ``denoise`` stands for denoise.png, three pictures side by side with transparent gaps, and ``badges`` for the
 badges of the README, which show the licence and the Python versions of pyproject.toml.
@@ -18,6 +21,7 @@ badges of the README, which show the licence and the Python versions of pyprojec
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -214,6 +218,33 @@ def calibration(corpus: str) -> Draw:
     return draw
 
 
+def sharing(results: Path) -> Draw:
+    """Return a function that draws the errors of Gibbs, HG and DHG as in HGW19, Fig. 1, right."""
+    found = json.loads((results / "hgw19_fig1.json").read_text(encoding="utf-8"))["results"]
+
+    def draw(axes: Axes) -> None:
+        for name in ("Gibbs", "HG", "DHG, B=64", "DHG, B=4"):
+            axes.loglog(found["lengths"], found[f"right, {name}"], marker="o", markersize=2.5, label=name)
+        axes.set(xlabel="sweeps", ylabel="mean error of E[$x_8$]")
+        axes.legend()
+
+    return draw
+
+
+def stein(results: Path) -> Draw:
+    """Return a function that draws the squared MMD of FWSS18, Fig. 3b, against the number of particles."""
+    found = json.loads((results / "fwss_toy.json").read_text(encoding="utf-8"))["results"]
+
+    def draw(axes: Axes) -> None:
+        for step, values in found["mmd2"].items():
+            axes.loglog(np.arange(1, len(values) + 1), values, label=f"FWSS, {step}")
+        axes.loglog(*found["svgd"].values(), linestyle="", marker="o", markersize=4, label="SVGD")
+        axes.set(xlabel="particles", ylabel="squared MMD")
+        axes.legend()
+
+    return draw
+
+
 def denoise(folder: Path) -> None:
     """Write the clean, the noisy and the denoised picture of docs/pages/tutorials/denoise.md side by side."""
     rows, columns = np.mgrid[:64, :64]
@@ -267,19 +298,28 @@ PLOTS: dict[str, tuple[Callable[[], Draw], tuple[float, float]]] = {
 }
 
 
+OF_RESULTS = {"sharing": sharing, "stein": stein}
+
+
 def main(
     folder: Annotated[Path, typer.Argument(help="Folder to write the pictures to.")],
     only: Annotated[list[str] | None, typer.Option(help="Name of a picture; may be repeated [default: all].")] = None,
     corpus: Annotated[str, typer.Option(help="Annotated corpus of the plot of calibration, as FILE:FORMAT.")] = "",
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of the results of scripts/papers, for the plots sharing and stein.")
+    ] = None,
 ) -> None:
     """Draw the plots of the documentation."""
-    names = only or [*PLOTS, "denoise", "badges", *(["calibration"] if corpus else [])]
+    own = [*(["calibration"] if corpus else []), *(OF_RESULTS if results else [])]
+    names = only or [*PLOTS, "denoise", "badges", *own]
     for name in names:
         print(name, flush=True)
         if name in ("denoise", "badges"):
             {"denoise": denoise, "badges": badges}[name](folder)
         elif name == "calibration":
             save(folder, name, calibration(corpus), (4.6, 3.4))
+        elif name in OF_RESULTS:
+            save(folder, name, OF_RESULTS[name](results or Path("out")), (6.0, 3.2))
         else:
             prepare, size = PLOTS[name]
             save(folder, name, prepare(), size)
