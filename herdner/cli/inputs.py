@@ -353,6 +353,7 @@ class LanguageMessages:
     def __init__(self, tagger: Tagger) -> None:
         """Store the language check of the tagger."""
         self._check = tagger.language_check
+        self._checks: dict[str, Callable[[Document], str | None]] = {}  # of the file that is being tagged
         self._names: deque[str] = deque()  # files of the documents that are being tagged
         self._reported: set[str] = set()
 
@@ -374,7 +375,10 @@ class LanguageMessages:
 
         for result in results:
             name = self._names.popleft()
-            if name not in self._reported and not isinstance(result, Failure) and (other := self._check(result)):
+            if name not in self._checks:
+                self._checks = {name: self._check.of_stream()}
+            check = self._checks[name]
+            if name not in self._reported and not isinstance(result, Failure) and (other := check(result)):
                 self.report(name, other)
             yield result
 

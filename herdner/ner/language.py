@@ -3,7 +3,7 @@
 A language is recognised by its most frequent function words, such as "the" and "of", or by a script such as Greek or
 Thai that the model's language does not use. Texts with fewer than 50 words, and texts with few function words of any
 language, such as lists of names, are reported only if most of their letters, and at least 10 letters, belong to such a
-script.
+script. In a stream, such as the rows of a table, the first short texts are checked together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache
 from typing import NamedTuple
@@ -188,6 +188,24 @@ class LanguageCheck:
             languages["ja"] += languages.pop("zh", 0)
         code, n = max(languages.items(), key=lambda item: item[1], default=("", 0))
         return code if n >= MIN_LETTERS and 2 * n > len(letters) else None
+
+    def of_stream(self) -> Callable[[Document], str | None]:
+        """Return a language check of the documents of one stream, which also checks the first short documents together.
+
+        The first documents with fewer than `MIN_WORDS` tokens are joined until they have 100 tokens.
+        """
+        sample: list[str] | None = []
+
+        def check(document: Document) -> str | None:
+            nonlocal sample
+            other = self(document)
+            if other is None and sample is not None and document.n_tokens < MIN_WORDS:
+                sample += document.tokens
+                if len(sample) >= _SAMPLE:
+                    other, sample = self(Document.from_tokens([sample])), None
+            return other
+
+        return check
 
     def message(self, other: str, source: str = "the text", command_line: bool = False) -> str:
         """Return a warning about a text in another language.

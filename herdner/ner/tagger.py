@@ -421,10 +421,11 @@ class Tagger(Estimator):
             inference, options = self._with_collection(texts, inference, options)
         sources = split_pairs(sources, contexts) if as_tuples else sources
         other: str | None = None
+        check = self.language_check.of_stream()
         for result in self.outcomes(sources, inference, **options):
             context = contexts.popleft() if as_tuples else None
             if isinstance(result, Document):
-                if other is None and (other := self.language_check(result)):
+                if other is None and (other := check(result)):
                     warn_caller(self.language_check.message(other), LanguageWarning)
                 yield (result, context) if as_tuples else result
             elif on_error is None:

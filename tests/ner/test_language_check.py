@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -100,6 +101,22 @@ def test_the_tagger_warns_of_a_text_and_once_of_a_stream(tagger: herdner.Tagger)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tagger.tag(TEXTS["en"])
+
+
+def test_short_texts_of_a_stream_are_checked_together(tagger: herdner.Tagger, call: Call, tmp_path: Path) -> None:
+    """The rows of a table of short messages, none of which has enough words for the check."""
+    pieces = {code: re.findall(r"(?:\S+\s+){1,12}", 3 * TEXTS[code]) for code in ("fr", "en")}
+    with pytest.warns(LanguageWarning, match="French") as caught:
+        list(tagger.pipe(pieces["fr"]))
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(tagger.pipe(pieces["en"]))
+        list(tagger.pipe(["Jean Dupont, Marie Lefèvre, Lyon"] * 40))
+    for code, texts in pieces.items():
+        (tmp_path / f"{code}.csv").write_text("text\n" + "".join(f'"{text}"\n' for text in texts), encoding="utf-8")
+    messages = call("tag", tmp_path / "en.csv", tmp_path / "fr.csv").err
+    assert messages.count("seems to be") == messages.count("fr.csv: the text seems to be French") == 1
 
 
 def test_a_warning_points_to_the_line_that_called_herdner(tagger: herdner.Tagger) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, repeat
@@ -215,7 +215,7 @@ class _Counter:
     """Counts in a stream of documents, the failure messages, and the files that are not in the model's language."""
 
     def __init__(self, check: LanguageCheck) -> None:
-        self._check = check
+        self._check, self._checks = check, dict[str, Callable[[Document], str | None]]()
         self.documents = self.tokens = self.entities = self.failed = 0
         self.failures: list[str] = []
         self.languages: dict[str, str] = {}
@@ -230,6 +230,8 @@ class _Counter:
             self.documents += 1
             self.tokens += item.n_tokens
             self.entities += len(item.entities)
-            if path not in self.languages and (other := self._check(item)):
+            if path not in self._checks:
+                self._checks[path] = self._check.of_stream()
+            if path not in self.languages and (other := self._checks[path](item)):
                 self.languages[path] = other
             yield item
