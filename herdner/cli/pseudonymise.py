@@ -49,7 +49,8 @@ def pseudonymise(
         f"variable {KEY_VARIABLE}].")] = None,
     recall: Annotated[bool, typer.Option("--recall", help="Find more names, at the cost of precision.")] = False,
     identifiers: Annotated[bool, typer.Option(
-        help="Also replace e-mail addresses, URLs, IBANs, payment cards, IP addresses and phone numbers.")] = True,
+        help="Also replace e-mail addresses, URLs, IBANs, payment cards, US social security numbers, IP addresses and "
+        "phone numbers; other identifiers, such as numbers of passports, stay.")] = True,
     output: Annotated[str | None, typer.Option(
         "--output", "-o", help="Write this file instead of standard output. With a folder, or a new name without "
         "extension if a FILE is a folder: write each text file to this folder. Files that are already written stay "

@@ -206,8 +206,10 @@ def test_no_post_no_genre_and_no_novel_is_in_another_language(
 
 def assert_english(documents: Iterable[Document]) -> None:
     check = LanguageCheck("en")
+    documents = list(documents)
     found = [part.text[:80] for document in documents for part in (document, *parts(document)) if check(part)]
     assert found == []
+    assert not any(map(check.of_stream(), documents))
 
 
 def parts(document: Document, n_sentences: int = 10) -> list[Document]:
