@@ -12,6 +12,8 @@ from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import make_console, print_note, show_activity
+from herdner.cli.gold import options_of
+from herdner.cli.groups import TableOptions
 from herdner.cli.usage import check_encoding, check_format, check_not_input, usage_errors
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ def fetch(
 @command
 def convert(
     source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="Input file, as in eng.testa:conll2003.")],
+    tables: TableOptions,
     input_: opt.InputOption = None,
     format_: Annotated[str | None, typer.Option(
         "--format", "-f", metavar="FORMAT", help="Output format: jsonl, conll, text, ... [default: by the extension of "
@@ -109,7 +112,7 @@ def convert(
     with usage_errors():
         source_file = parse_source(source, input_)
     check_not_input(output, [source_file.path])
-    options = {"encoding": encoding} if encoding else {}
+    options = options_of(source_file, tables.read_options()) | ({"encoding": encoding} if encoding else {})
     with show_activity("converting"):
         count = convert_file(source_file, format_, output, core_labels=rename_labels, tokenizer=Tokenizer(), **options)
     if output != "-":

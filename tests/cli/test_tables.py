@@ -41,6 +41,7 @@ def test_the_options_of_tables_are_those_of_all_commands(call: Call, tmp_path: P
     "command",
     [
         ["evaluate", "GOLD"],
+        ["corpora", "convert", "GOLD"],
         ["evaluate", "GOLD", "--predictions", "GOLD"],
         ["evaluate", "GOLD", "--compare", "GOLD", "GOLD", "--resamples", 10],
         ["report", "GOLD", "--predictions", "GOLD", "--resamples", 10],
