@@ -240,7 +240,10 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
         return [CommandInput(sources(name, ())[0], format or "text")], None
     if not glob.has_magic(name) or path.exists():
         if format is None and path.suffix.lower() == ".json":
-            print_note(f"{name}: is read as text; to read annotations, add --input label-studio, prodigy or doccano")
+            print_note(
+                f"{name}: is read as text; to read annotations, add --input label-studio, prodigy or doccano; to read"
+                " an array of objects, write one object on each line, as jq -c '.[]' does, and add --input jsonl"
+            )
         return [CommandInput(Source(name, path.name, path, None), format or format_of(path) or "text")], path.parent
     try:
         matches = sources(name, ())

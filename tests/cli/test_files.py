@@ -156,6 +156,7 @@ def test_json_that_is_read_as_text_says_so(call: Call, model: str, tmp_path: Pat
     put(tmp_path, tasks_json='[{"data": {"text": "In Kenya."}}]')
     outcome = call("tag", tmp_path / "tasks.json", "-m", model)
     assert (outcome.code, "is read as text; to read annotations" in outcome.err) == (0, True)
+    assert "to read an array of objects, write one object on each line" in outcome.err
     assert call("tag", tmp_path / "tasks.json", "-m", model, "-i", "label-studio").err == ""
 
 
