@@ -21,6 +21,7 @@ from herdner.graph.graph import FactorGraph, ImpossibleGraph
 from herdner.graph.tables import TableGraph
 
 _SLICE_WORK = 2**20  # entries that the search reads between two checks of the clock and of Ctrl-C
+_ROUNDING = 2.0**-50  # bound on the relative rounding error of an operation such as logaddexp
 _FACTORS_PER_CHECK = 4096  # factors that the reduction processes between two checks of the clock
 _HOPELESS = 1.5  # factor on the accepted log2 of cells above which the first rule ends the search
 LARGEST_LOG2_CELLS = 60.0  # log2 of the largest number of cells of a bucket in an order; no machine can store more
@@ -172,6 +173,20 @@ def reduce_tables(compiled: TableGraph, until: float = math.inf, *, absorb: bool
         reduced = forms.get(False) or reduce_graph(compiled.sizes, compiled.factors, until)
         forms[absorb] = reduced.absorb_factors(until) if absorb else reduced
     return forms[absorb]
+
+
+def log_z_margin(compiled: TableGraph) -> float:
+    """Return a bound on the rounding error of log Z, or of a bound on it, by the elimination of all variables.
+
+    Each operation adds numbers that are at most as large as the largest sum of log-potentials, so large factors that
+    cancel widen the margin.
+
+    Args:
+        compiled: The graph.
+    """
+    n_operations = sum(map(len, compiled.factors)) + int(compiled.sizes.sum())
+    largest = sum(group.reach for group in compiled.factors) + float(np.log(compiled.sizes).sum())
+    return _ROUNDING * (1 + n_operations) * (1 + largest)
 
 
 def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors], until: float = math.inf) -> ReducedGraph:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
-from sound_spans import Oracle, violations
+from sound_spans import Oracle, cancelling_graph, random_graph, violations, wrong_log_z
 
 from herdner import FactorGraph, TableFactors, boltzmann_machine
 from herdner.dobrushin import binary_bound, binary_pairwise_bound, exact_influence, marginal_bounds
@@ -75,6 +77,13 @@ def test_penalties_that_cancel_leave_exact_influences(size: float) -> None:
     bounds = marginal_bounds(graph)
     assert (bounds.lower <= 0.5).all()
     assert (bounds.upper >= 0.5).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_on_log_z_count_the_rounding_errors_of_factors_that_cancel(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    graph = cancelling_graph(random_graph(seed), rng)
+    assert list(wrong_log_z(graph, Oracle.of(graph), rng, Counter())) == []
 
 
 @pytest.mark.parametrize("coupling", [10.0, 362.7, 400.0, 5000.0])

@@ -16,12 +16,10 @@ from herdner.base.memory import check_memory
 from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph
-from herdner.inference.elimination_order import ReducedGraph, find_elimination_order, reduce_tables
+from herdner.inference.elimination_order import ReducedGraph, find_elimination_order, log_z_margin, reduce_tables
 from herdner.inference.gibbs.start import repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
-
-_ROUNDING = 1e-12  # relative widening of the bounds for rounding errors, per variable
 
 ScopedTable = tuple[tuple[int, ...], Floats]  # variables in ascending order, and log-potentials
 
@@ -84,7 +82,7 @@ class MiniBucket:
         if log_potential == -math.inf:
             state = repair(compiled, state, 0, "mini-bucket")
             log_potential = float(compiled.graph.log_potential(state))
-        margin = _ROUNDING * (1 + len(order)) * (1 + abs(upper))
+        margin = log_z_margin(compiled)
         return Result(
             state=state,
             log_potential=log_potential,

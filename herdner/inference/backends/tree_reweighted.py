@@ -14,7 +14,7 @@ from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options, check_seconds
-from herdner.inference.elimination_order import ReducedGraph, reduce_tables
+from herdner.inference.elimination_order import ReducedGraph, log_z_margin, reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing
 from herdner.inference.gibbs.start import probable_state
 from herdner.inference.record import Record
@@ -89,13 +89,13 @@ class TreeReweighted:
         best, interrupted = self._minimise(reduced, began)
         marginals = reduced.original_marginals(best.run.loop.marginals, compiled.sizes)
         state = probable_state(compiled, marginals, "tree-reweighted")
-        log_potential = float(compiled.graph.log_potential(state))
+        log_potential, margin = float(compiled.graph.log_potential(state)), log_z_margin(compiled)
         is_forest = bool((best.run.layout.weights == 1).all())
         result = Result(
             state=state,
             log_potential=log_potential,
             log_z=best.bound if is_forest and best.run.converged else None,
-            log_z_bounds=(log_potential - best.margin, best.bound + best.margin),
+            log_z_bounds=(log_potential - margin, best.bound + best.margin + margin),
             marginals=marginals,
             converged=best.run.converged,
             n_updates=best.run.n_messages,
