@@ -34,6 +34,8 @@ from herdner.dobrushin import (
     pairwise_bound,
     tightest_influence,
 )
+from herdner.graph.tables import compile_tables
+from herdner.inference.backends.dogs import DoGS
 from herdner.inference.backends.gibbs import dhg, herded_gibbs
 from herdner.inference.backends.mini_bucket import MiniBucket
 from herdner.inference.backends.tree_reweighted import TreeReweighted
@@ -215,7 +217,7 @@ def violations(seed: int, counted: Counter | None = None) -> list[str]:
     counted = Counter() if counted is None else counted
     graph, rng = random_graph(seed), np.random.default_rng((62, seed))
     oracle = Oracle.of(graph)
-    checks = [wrong_influences, wrong_laws, wrong_convergence, wrong_errors, wrong_log_z]
+    checks = [wrong_influences, wrong_laws, wrong_convergence, wrong_errors, wrong_log_z, wrong_certificates]
     if max(group.arity for group in graph.factors) < 3:
         checks += [wrong_marginals, wrong_blocks]
     found = []
@@ -346,6 +348,22 @@ def wrong_log_z(graph: FactorGraph, oracle: Oracle, rng: np.random.Generator, co
         low, high = backend.infer(graph).log_z_bounds
         if not Fraction(low) <= truth + Fraction(SLACK) or not truth <= Fraction(high) + Fraction(SLACK):
             yield f"{backend}: {low} to {high} for log Z {float(truth)}"
+
+
+def wrong_certificates(graph: FactorGraph, oracle: Oracle, rng: np.random.Generator, counted: Counter) -> Iterator[str]:
+    """Compare the certificate of an optimised scan with the exact error after the scan, from the worst first state."""
+    n = len(oracle.sizes)
+    chosen = tuple(sorted(rng.choice(n, int(rng.integers(1, n + 1)), replace=False).tolist()))
+    dogs = DoGS(steps_per_target=int(rng.integers(1, 5)), exact_states=int(rng.choice([0, 16])))
+    weights = np.zeros(n)
+    weights[list(chosen)] = 1.0
+    order, certificate, _ = dogs._variable_scan(compile_tables(graph), weights)
+    counted["certificates"] += 1
+    law = np.eye(oracle.joint.size)[oracle.possible.ravel()].reshape(-1, *oracle.sizes)
+    for i in order.tolist():
+        law = oracle.after(law, (i,))
+    if oracle.distance(law, chosen) > certificate.bound + SLACK:
+        yield f"certificate {certificate.bound} for {oracle.distance(law, chosen)}, {chosen} after {order.tolist()}"
 
 
 def main() -> int:

@@ -9,8 +9,11 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
 from herdner.base.checks import check_integer, check_real
-from herdner.studies.fwss.kernels import as_points, fixed_bandwidth, gram
+from herdner.studies.fwss.kernels import as_points, fixed_bandwidth
 from herdner.studies.fwss.quadrature import refuse_duplicates
+
+_ROUNDING = 2.0**-48  # bound on the relative rounding error of an entry of a matrix and of its decomposition
+_ABOVE = 1 + 2.0**-48  # factor above all rounding errors of a distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +64,9 @@ class MarginalPolytope:
                 f"`chances` must be {len(points)} probabilities with sum 1, one per point, got {p.tolist()!s:.80}"
             )
         refuse_duplicates(points)
-        matrix = gram(points, h)
-        try:
-            corners = np.asarray(np.linalg.cholesky(matrix), float)  # row i is kernel i, with equal distances
-        except np.linalg.LinAlgError:
-            raise ValueError("the Gram matrix is singular; use a smaller bandwidth or more distant points") from None
-        heights = [_plane_distance(corners[i], np.delete(corners, i, axis=0)) for i in range(len(p))]
-        return cls(float(np.sqrt(2 - 2 * matrix.min())), float((p * heights).min()))
+        off = _complements(points, h)
+        heights = [_height(off, i) for i in range(len(p))]
+        return cls(_ABOVE * float(np.sqrt(2 * off.max())), float((p * heights).min()))
 
     def bound(self, n_particles: int, step: str = "line-search", accuracy: float = 1.0) -> float:
         """Return an upper bound on the MMD of FWSS with ``n_particles`` particles (FWSS18, Theorems 1 and 3).
@@ -176,10 +175,33 @@ def _tail(spread: float, gamma: float) -> float:
     return float(min(1.0, np.sqrt(2 / np.pi) * spread / gamma * np.exp(-((gamma / spread) ** 2) / 2)))
 
 
-def _plane_distance(point: Floats, others: Floats) -> float:
-    """Return the distance of ``point`` from the plane through the K points ``others`` [K, n]."""
+def _complements(points: Floats, bandwidth: float) -> Floats:
+    """Return 1 - k(x_i, x_j), float64[M, M], with small relative errors also for close points."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.square((points[:, None] - points) / bandwidth).sum(axis=-1)
+        return -np.expm1(-squares / 2)
+
+
+def _height(off: Floats, i: int) -> float:
+    """Return a lower bound on the distance of the kernel of point i from the plane of the other kernels.
+
+    The distance is the last pivot of the Gram matrix of differences from the kernel of one other point. The matrix is
+    lowered by a bound on its rounding errors, which lowers the pivot by at least the error.
+
+    Args:
+        off: 1 - k(x_i, x_j), float64[M, M].
+        i: Index of the point.
+
+    Raises:
+        ValueError: The kernels are dependent, as far as the rounding errors allow to tell.
+    """
+    others = np.delete(np.arange(len(off)), i)
     if not len(others):
         return 0.0
-    frame = np.linalg.qr((others[1:] - others[0]).T)[0]  # orthonormal directions within the plane
-    rest = point - others[0]
-    return float(np.linalg.norm(rest - frame @ (frame.T @ rest)))
+    base, rest = others[0], [*others[1:], i]
+    matrix = off[rest, base][:, None] + off[base, rest] - off[np.ix_(rest, rest)]
+    matrix -= _ROUNDING * len(rest) ** 2 * matrix.max() * np.eye(len(rest))
+    try:
+        return float(np.linalg.cholesky(matrix)[-1, -1])
+    except np.linalg.LinAlgError:
+        raise ValueError("the Gram matrix is singular; use a smaller bandwidth or more distant points") from None

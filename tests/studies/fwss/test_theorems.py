@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from decimal import Context, Decimal, localcontext
 from itertools import combinations
 
 import numpy as np
@@ -110,6 +112,34 @@ def test_the_ball_touches_the_nearest_side():
         apart = max(np.linalg.norm(a - b) for a, b in combinations(ROOT, 2))
         assert found.diameter == pytest.approx(apart)
     assert MarginalPolytope.of(POINTS, EDGE, H).radius == pytest.approx(0, abs=1e-12)
+
+
+def exact_radius(points: np.ndarray, p: np.ndarray, h: float) -> Decimal:
+    """Return the inner radius with 80 digits: p_i^2 times the last pivot of differences of kernels, for each i."""
+    radii = []
+    with localcontext(Context(prec=80)):
+        x = [[Decimal(value) for value in row] for row in points.tolist()]
+        square = 2 * Decimal(h) ** 2
+        k = [[(-sum((a - b) ** 2 for a, b in zip(u, v, strict=True)) / square).exp() for v in x] for u in x]
+        for i in range(len(x)):
+            base, *rest = [*(j for j in range(len(x)) if j != i), i]
+            rows = [[k[a][b] - k[a][base] - k[base][b] + 1 for b in rest] for a in rest]
+            while len(rows) > 1:
+                first, *rows = rows
+                rows = [[v - row[0] * w / first[0] for v, w in zip(row, first, strict=True)][1:] for row in rows]
+            radii.append(Decimal(float(p[i])) * rows[0][0].sqrt())
+    return min(radii)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_radius_of_close_points_far_from_zero_is_not_above_the_truth(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(2, 6))
+    points = rng.normal(size=(m, int(rng.integers(1, 3)))) * 10.0 ** rng.uniform(-3, 3) + rng.choice([0.0, 1e4, 1e8])
+    p, h = rng.dirichlet(np.ones(m)), 10.0 ** rng.uniform(-3, 3)
+    with suppress(ValueError):  # the Gram matrix is singular
+        found = MarginalPolytope.of(points, p, h)
+        assert Decimal(found.radius) <= exact_radius(points, p, h) * (1 + Decimal("1e-15"))
 
 
 def test_no_theorem_is_below_the_truth():
