@@ -567,21 +567,24 @@ cdef class Replicas:
             for v in range(self.n_variables):
                 self.best_[v] = self.states_[r, v]
 
-    cdef bint filter_forward(self, Py_ssize_t r, Py_ssize_t block, Workspace w) noexcept nogil:
+    cdef bint filter_forward(self, Py_ssize_t r, Py_ssize_t block, const Workspace* w) noexcept nogil:
         """Eliminate the variables of a block; return False if no state of the block is possible."""
         cdef Py_ssize_t b, i, e, a, x, row, first, m, n_states, varying, separator
         cdef int64_t offset
         cdef const double* table = &self.scaled[r, 0] if self.scaled.shape[1] else NULL
         cdef const double* values
         cdef double* messages = w.messages
+        cdef double* cells = w.cells
+        cdef double* constant = w.constant
         cdef double* out = w.row
+        cdef int64_t* offsets = w.offsets
         cdef int32_t digits[MOST_AXES]
         for b in range(self.block_at[block], self.block_at[block + 1]):
             n_states, first, varying = self.sizes[self.bucket_variable[b]], self.input_at[b], self.constant_to[b]
             separator = self.separator_at[b]
             m = self.separator_at[b + 1] - separator
             for x in range(n_states):
-                w.constant[x] = 0
+                constant[x] = 0
             for i in range(first, self.input_at[b + 1]):
                 offset = 0 if self.source[i] < 0 else self.table_at[self.source[i]]
                 for e in range(self.fixed_at[i], self.fixed_at[i + 1]):
@@ -589,20 +592,21 @@ cdef class Replicas:
                 if i < varying:
                     values = messages - 1 - self.source[i] if self.source[i] < 0 else table + offset
                     for x in range(n_states):
-                        w.constant[x] += values[x * self.own_stride[i]]
+                        constant[x] += values[x * self.own_stride[i]]
                 else:
-                    w.offsets[i - first] = -1 - self.source[i] if self.source[i] < 0 else offset
+                    offsets[i - first] = -1 - self.source[i] if self.source[i] < 0 else offset
             for a in range(m):
                 digits[a] = 0
             for row in range(self.n_rows[b]):
                 for x in range(n_states):
-                    out[x] = w.constant[x]
+                    out[x] = constant[x]
                 for i in range(varying, self.input_at[b + 1]):
-                    values = (messages if self.source[i] < 0 else table) + w.offsets[i - first]
+                    values = (messages if self.source[i] < 0 else table) + offsets[i - first]
                     for x in range(n_states):
                         out[x] += values[x * self.own_stride[i]]
-                messages[self.row_at[b] + row] = normalise(out, &w.cells[self.cell_at[b] + row * n_states], n_states)
-                self.next_row(b, m, separator, varying, first, digits, w.offsets)
+                messages[self.row_at[b] + row] = normalise(out, &cells[self.cell_at[b] + row * n_states], n_states)
+                if m:
+                    self.next_row(b, m, separator, varying, first, digits, offsets)
             if m == 0 and messages[self.row_at[b]] == -INFINITY:
                 return False
         return True
@@ -625,7 +629,7 @@ cdef class Replicas:
                 return
             a -= 1
 
-    cdef void sample_backward(self, Py_ssize_t r, Py_ssize_t block, Workspace w) noexcept nogil:
+    cdef void sample_backward(self, Py_ssize_t r, Py_ssize_t block, const Workspace* w) noexcept nogil:
         """Draw the variables of a block in the opposite order of their elimination."""
         cdef Py_ssize_t b, a, x, row, n_states
         cdef const double* p
@@ -648,7 +652,7 @@ cdef class Replicas:
                     break
             self.states_[r, self.bucket_variable[b]] = <int32_t> x
 
-    cdef void add_marginals(self, Py_ssize_t block, Workspace w) noexcept nogil:
+    cdef void add_marginals(self, Py_ssize_t block, const Workspace* w) noexcept nogil:
         """Add the marginals of a block's variables, given all other variables, to the sums."""
         cdef Py_ssize_t b, i, a, x, row, first, m, n_states, varying, separator, v
         cdef double weight
@@ -678,7 +682,7 @@ cdef class Replicas:
                                 self.beliefs[w.offsets[i - first] + x * self.own_stride[i]] += weight * cells[x]
                 self.next_row(b, m, separator, varying, first, digits, w.offsets)
 
-    cdef void update(self, Py_ssize_t r, bint reverse, bint record, Workspace w) noexcept nogil:
+    cdef void update(self, Py_ssize_t r, bint reverse, bint record, const Workspace* w) noexcept nogil:
         """Update all blocks of a replica, in opposite order if ``reverse``."""
         cdef Py_ssize_t k, block
         for k in range(self.n_blocks):
@@ -733,7 +737,7 @@ cdef class Replicas:
             while n_done < n_rounds and spent < BUDGET:
                 if update:
                     for r in range(self.n_replicas):
-                        self.update(r, False, record and r == 0 and self.violations[0] == 0, w)
+                        self.update(r, False, record and r == 0 and self.violations[0] == 0, &w)
                         self.keep_best(r)
                 self.exchange()
                 n_done += 1
@@ -778,7 +782,7 @@ cdef class Replicas:
         w = self.workspace(worker)
         with nogil:
             while r < self.n_replicas:
-                self.update(r, False, record and r == 0 and self.violations[0] == 0, w)
+                self.update(r, False, record and r == 0 and self.violations[0] == 0, &w)
                 r += self.is_working.shape[0]
         self.n_working -= 1
         self.is_working[worker] = False
@@ -822,14 +826,14 @@ cdef class Replicas:
             self._scale(r, b[0], c[0])
             for t in range(1, b.shape[0]):
                 if reverse:
-                    self.update(r, True, False, w)
+                    self.update(r, True, False, &w)
                     self.keep_best(r)
                 log_weight += (b[t] - b[t - 1]) * self.finite[r]
                 if self.violations[r] > 0:
                     log_weight -= (c[t] - c[t - 1]) * self.violations[r]
                 self._scale(r, b[t], c[t])
                 if not reverse:
-                    self.update(r, False, False, w)
+                    self.update(r, False, False, &w)
                     self.keep_best(r)
         self.busy = False
         return log_weight
