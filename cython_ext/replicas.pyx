@@ -179,7 +179,7 @@ cdef class BlockLayout:
         return self.scopes[e] if source >= 0 else <int32_t> out[SEPARATORS].items[e]
 
 
-cdef struct Workspace:  # of the update of one replica
+cdef struct ReplicaWorkspace:  # of the update of one replica
     double* messages
     double* cells
     double* row
@@ -251,7 +251,7 @@ cdef class Replicas:
     # the fixed variables with their strides; the place of the strides of the separator.
     cdef int64_t[::1] source, own_stride, fixed_at, fixed_strides, stride_at, strides
     cdef double[::1] betas, penalties, beliefs
-    cdef double[:, ::1] messages, cells, row, constant  # [workers, ..]: the parts of each worker's `Workspace`
+    cdef double[:, ::1] messages, cells, row, constant  # [workers, ..]: the parts of each worker's `ReplicaWorkspace`
     cdef int64_t[:, ::1] offsets
     cdef uint8_t[::1] is_working
     cdef double[:, ::1] scaled, sums
@@ -376,8 +376,8 @@ cdef class Replicas:
         self.offsets, self.is_working = np.zeros((n_workers, most.inputs), np.int64), np.zeros(n_workers, np.uint8)
         return 0
 
-    cdef inline Workspace workspace(self, Py_ssize_t worker) noexcept nogil:
-        cdef Workspace w
+    cdef inline ReplicaWorkspace workspace(self, Py_ssize_t worker) noexcept nogil:
+        cdef ReplicaWorkspace w
         w.messages, w.cells, w.row = &self.messages[worker, 0], &self.cells[worker, 0], &self.row[worker, 0]
         w.constant, w.offsets = &self.constant[worker, 0], &self.offsets[worker, 0]
         return w
@@ -567,7 +567,7 @@ cdef class Replicas:
             for v in range(self.n_variables):
                 self.best_[v] = self.states_[r, v]
 
-    cdef bint filter_forward(self, Py_ssize_t r, Py_ssize_t block, const Workspace* w) noexcept nogil:
+    cdef bint filter_forward(self, Py_ssize_t r, Py_ssize_t block, const ReplicaWorkspace* w) noexcept nogil:
         """Eliminate the variables of a block; return False if no state of the block is possible."""
         cdef Py_ssize_t b, i, e, a, x, row, first, m, n_states, varying, separator
         cdef int64_t offset
@@ -629,7 +629,7 @@ cdef class Replicas:
                 return
             a -= 1
 
-    cdef void sample_backward(self, Py_ssize_t r, Py_ssize_t block, const Workspace* w) noexcept nogil:
+    cdef void sample_backward(self, Py_ssize_t r, Py_ssize_t block, const ReplicaWorkspace* w) noexcept nogil:
         """Draw the variables of a block in the opposite order of their elimination."""
         cdef Py_ssize_t b, a, x, row, n_states
         cdef const double* p
@@ -652,7 +652,7 @@ cdef class Replicas:
                     break
             self.states_[r, self.bucket_variable[b]] = <int32_t> x
 
-    cdef void add_marginals(self, Py_ssize_t block, const Workspace* w) noexcept nogil:
+    cdef void add_marginals(self, Py_ssize_t block, const ReplicaWorkspace* w) noexcept nogil:
         """Add the marginals of a block's variables, given all other variables, to the sums."""
         cdef Py_ssize_t b, i, a, x, row, first, m, n_states, varying, separator, v
         cdef double weight
@@ -682,7 +682,7 @@ cdef class Replicas:
                                 self.beliefs[w.offsets[i - first] + x * self.own_stride[i]] += weight * cells[x]
                 self.next_row(b, m, separator, varying, first, digits, w.offsets)
 
-    cdef void update(self, Py_ssize_t r, bint reverse, bint record, const Workspace* w) noexcept nogil:
+    cdef void update(self, Py_ssize_t r, bint reverse, bint record, const ReplicaWorkspace* w) noexcept nogil:
         """Update all blocks of a replica, in opposite order if ``reverse``."""
         cdef Py_ssize_t k, block
         for k in range(self.n_blocks):
@@ -729,7 +729,7 @@ cdef class Replicas:
         """
         cdef Py_ssize_t n_done = 0, r
         cdef int64_t spent = 0, work = self.n_replicas * (self.n_variables + (self.round_work if update else 0)) + 1
-        cdef Workspace w
+        cdef ReplicaWorkspace w
         require(self.is_free(), "another thread uses the replicas")
         self.busy = True
         w = self.workspace(0)
@@ -773,7 +773,7 @@ cdef class Replicas:
             record: Add the conditional marginals of replica 0 to the sums if its state is possible.
         """
         cdef Py_ssize_t r = worker
-        cdef Workspace w
+        cdef ReplicaWorkspace w
         if not 0 <= worker < self.is_working.shape[0]:
             raise ValueError(f"there is no worker {worker}")
         require(self.complete and not self.busy and not self.is_working[worker], "another thread uses the replicas")
@@ -815,7 +815,7 @@ cdef class Replicas:
         cdef double[::1] c = np.array(penalties, np.float64)
         cdef double log_weight = 0
         cdef Py_ssize_t t
-        cdef Workspace w
+        cdef ReplicaWorkspace w
         if not 0 <= r < self.n_replicas or b.shape[0] != c.shape[0] or b.shape[0] < 1:
             raise ValueError("the replica must exist, and each inverse temperature must have a penalty")
         check_temperatures(np.asarray(b), np.asarray(c))
