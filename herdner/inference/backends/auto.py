@@ -156,7 +156,7 @@ class Auto:
             seconds: Time that remains for exact inference.
         """
         if not math.isfinite(plan.log2_cells):
-            return f"exact inference found {plan}"
+            return f"exact inference found {plan} within {_ORDER_SHARE * self.seconds:.2g} s"
         free, affordable = MEMORY_SHARE * free_memory(), math.log2(max(seconds / CELL_SECONDS, 1.0))
         if plan.log2_cells > self.max_log2_cells and self.max_log2_cells <= affordable:
             limit = f"`max_log2_cells` allows 2^{self.max_log2_cells:g} cells"
