@@ -325,7 +325,8 @@ class Document:
                     f"spans of {self._title} must be sorted, disjoint, not empty and within its {self.n_tokens}"
                     f" tokens, got {tuple(before)} and {tuple(span)}"
                 )
-        return self._with_spans(spans, scheme, confidences, None, self.computed_parts - _TAGGED)
+        document = self.with_decoded(spans, scheme, confidences)
+        return document._replace_unchecked(computed_parts=self.computed_parts - _TAGGED)
 
     def with_decoded(
         self,
@@ -345,20 +346,9 @@ class Document:
         Returns:
             The document with these spans and their entities, without partial annotation.
         """
-        return self._with_spans(spans, scheme, confidences, source_tags, self.computed_parts | _TAGGED)
-
-    def _with_spans(
-        self,
-        spans: Sequence[Span],
-        scheme: Scheme,
-        confidences: Sequence[float] | NDArray[np.floating[Any]] | None,
-        source_tags: Sequence[str] | None,
-        computed_parts: frozenset[str],
-    ) -> Document:
-        """Return a copy of the document with these spans and their entities, without partial annotation."""
         return self._replace_unchecked(
             spans=list(spans), entities=self.entities_from_spans(spans, confidences), partial=None, is_proposal=False,
-            scheme=scheme, source_tags=source_tags, computed_parts=computed_parts,
+            scheme=scheme, source_tags=source_tags, computed_parts=self.computed_parts | _TAGGED,
         )  # fmt: skip
 
     def with_name_ids(self, ids: Sequence[int]) -> Document:

@@ -239,7 +239,7 @@ def test_closing_a_stream_waits_for_no_thread():
         ("one text", "use `tag` for a single text or document"),
         (NEWS[0], "use `tag` for a single text or document"),
         ([b"x"], "got bytes"),
-        ([None], "got NoneType"),
+        ([None], "got the missing value None; use an empty text"),
     ],
 )
 def test_what_is_no_text_is_refused(tagger, sources, message):
