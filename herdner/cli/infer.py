@@ -116,7 +116,9 @@ def infer(
 
 def _has_answer(result: Result, task: InferenceTask) -> bool:
     """Return True if a result contains the values that the task ``task`` prints."""
-    needed = {"MAR": result.marginals, "PR": result.log_z, "MPE": result.state, "samples": result.samples}
+    if task == "samples":
+        return result.samples is not None and result.samples.shape[1] > 0
+    needed = {"MAR": result.marginals, "PR": result.log_z, "MPE": result.state}
     return needed[task] is not None
 
 
@@ -177,7 +179,7 @@ def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: i
     elif result.converged is False:  # the method of `auto` names it
         print_note(
             f"{backend}: not converged after {result.n_updates:,} updates, so the result may be inaccurate; try a"
-            " larger --set n_sweeps, more --seconds, or the backend auto"
+            " smaller --set damping, a larger --set n_sweeps, more --seconds, or the backend auto"
         )
     if result.certificate is not None:
         print_note(f"{backend}: {result.certificate}")
@@ -312,7 +314,9 @@ def _values(
         return insert_observed(result.state, observed).astype(np.int32)
     assert result.samples is not None
     n_drawn = math.prod(result.samples.shape[:2])
-    drawn = result.samples.swapaxes(0, 1).reshape(n_drawn, -1)[:n_samples]  # one sample of each chain in turn
+    drawn = result.samples.swapaxes(0, 1).reshape(n_drawn, result.samples.shape[2])[
+        :n_samples
+    ]  # one sample of each chain in turn
     return insert_observed(drawn.T, observed).T.astype(np.int32)
 
 

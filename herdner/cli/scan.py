@@ -77,7 +77,7 @@ def scan(
     """
     from herdner.dobrushin import tightest_influence
 
-    check_writable(output, is_text=False)
+    check_writable(output)
     check_figure(figure, "--figure")
     task = _scan_task(ising, coupling, field, wrap, graph, target, steps)
     with show_activity("computing influences"):

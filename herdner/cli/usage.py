@@ -82,7 +82,9 @@ def _value_problem(error: ParserError) -> str:
     if cause["type"] in _EXPECTED:
         expected = _EXPECTED[cause["type"]].format_map(details)
     else:
-        expected = cause["msg"].partition("should be ")[2] or "a valid value"
+        subject, _, expected = cause["msg"].partition("should be ")
+        if not expected:  # such as "String should have at least 1 character"
+            return f"{subject}, got {cause['input']!r:.60}"
     return f"must be {expected}, got {cause['input']!r:.60}"
 
 
@@ -150,8 +152,8 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
         is_text: The file is text, which may be compressed, but not in an archive.
 
     Raises:
-        UsageError: The path is a folder, its folder does not exist, there is no permission to write, or the extension
-            is that of an archive.
+        UsageError: The path is a folder, its folder does not exist, there is no permission to write, or a text file
+            has the extension of an archive.
     """
     if output is None or output == "-":
         return
@@ -239,7 +241,7 @@ def check_figure(path: Path | None, option: str) -> None:
     """
     if path is None:
         return
-    check_writable(path, option)
+    check_writable(path, option, is_text=False)
     try:
         check_extra("matplotlib", f"{option} needs Matplotlib")
     except MissingExtra as error:

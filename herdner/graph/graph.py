@@ -259,7 +259,9 @@ def insert_observed(rows: NDArray[Any], observed: Mapping[int, float], n_states:
     """
     variables, values = list(observed), np.array(list(observed.values()))
     row_shape = (n_states,) if n_states else rows.shape[1:]
-    dtype = np.result_type(rows, values) if len(values) and not n_states else rows.dtype
+    dtype = rows.dtype
+    if len(values) and not n_states:
+        dtype = np.result_type(rows, np.min_scalar_type(values.max()) if values.dtype.kind in "iu" else values)
     whole = np.zeros((len(rows) + len(observed), *row_shape), dtype)
     free = np.delete(np.arange(len(whole)), variables)
     if n_states:

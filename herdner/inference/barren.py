@@ -21,10 +21,10 @@ Factor = tuple[tuple[int, ...], Floats]  # variables in ascending order, and log
 class PrunedGraph:
     """Graph without barren variables.
 
-    A variable is barren if it is in a single factor, and the sum of the factor over its states does not depend on all
-    other variables of the factor. An example is a variable of a Bayesian network that has no observed descendant. The
-    sum is a factor of fewer variables, so the width of the graph may be smaller without the variable. The elimination
-    of the variable would join the other variables of the factor.
+    A variable is barren if it is in a single factor, and the sum of the factor over its states does not depend on one
+    or more other variables of the factor. An example is a variable of a Bayesian network that has no observed
+    descendant. The sum is a factor of fewer variables, so the width of the graph may be smaller without the variable.
+    The elimination of the variable would join the other variables of the factor.
 
     Attributes:
         whole: The graph with barren variables.

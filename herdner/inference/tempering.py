@@ -217,7 +217,7 @@ def mixing_ratio(half: tuple[Floats, Floats], whole: tuple[Floats, Floats]) -> f
     if not whole[0].size or (half[1] == 0).any() or (counts == 0).any():
         return math.inf
     first, second = half[0] / half[1], (whole[0] - half[0]) / counts
-    # [chains, n]: mean difference of each variable between one half of a chain and the other half of the k-th next
+    # [chains, n]: mean difference of each variable between one half of a chain and the other half of the k-th previous
     differences = np.array([np.abs(first - np.roll(second, k, axis=0)).mean(axis=(0, 2)) for k in range(len(first))])
     own, others = differences[0], differences[1:].mean(axis=0)
     return float(max(others.mean() / max(own.mean(), 1e-12), others.max() / max(own.max(), 1e-12)))
@@ -361,15 +361,15 @@ class TemperedRun:
 
         Args:
             n_rounds: Total number of rounds.
-            until: Reading of `time.perf_counter` at which the tuning ends early. The search by min-conflicts may take
-                the same time again.
+            until: Reading of `time.perf_counter` at which the tuning ends early. The search by min-conflicts may then
+                take as long as the tuning.
             possible: int32[n], a possible state for ensembles that have not visited one; None searches for a state by
                 min-conflicts, and then by a solver for satisfiability if it is installed.
 
         Raises:
             ImpossibleGraph: No possible state was visited, and a solver proved that there is none.
         """
-        length, latest = _FIRST_ROUNDS, 2 * until - perf_counter()
+        length, budget = _FIRST_ROUNDS, until - perf_counter()
         while n_rounds > 0 and perf_counter() < until:
             done = self.advance(min(length, n_rounds), until=until)
             if done >= _FIRST_ROUNDS:
@@ -377,7 +377,7 @@ class TemperedRun:
                     ensemble.adapt()
             n_rounds, length = n_rounds - done, 2 * length
         if possible is None and self.best() is None:
-            compiled = compile_tables(self.reduced.factor_graph())
+            compiled, latest = compile_tables(self.reduced.factor_graph()), perf_counter() + budget
             repaired = (resolve_conflicts(compiled, state, key, latest) for key, state in enumerate(self.states()))
             possible = next((state for state in repaired if state is not None), None)
             if possible is None and has_solver():

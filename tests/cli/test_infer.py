@@ -302,7 +302,7 @@ def test_an_interrupted_run_prints_the_best_result_so_far(call, files, monkeypat
 @pytest.mark.parametrize("task", ["MAR", "PR", "samples"])
 def test_an_interrupted_run_without_a_result_prints_one_line(call, files, monkeypatch, task):
     def interrupted(*_, **__):
-        raise Interrupted(Result(state=np.zeros(9, np.int32), log_potential=0.0))
+        raise Interrupted(Result(state=np.zeros(9, np.int32), log_potential=0.0, samples=np.zeros((1, 0, 9), np.int32)))
 
     monkeypatch.setattr(Auto, "infer", interrupted)
     outcome = call("infer", files[1], "--task", task)

@@ -79,7 +79,7 @@ class MaxProduct:
             graph: A graph of discrete variables.
             seed: Ignored.
             start: Ignored.
-            record: Requested results, which are only checked; a trace is always recorded.
+            record: Requested results, which are only checked; the schedule ``sweeps`` always records a trace.
 
         Returns:
             The state, its log-potential, whether the messages have converged, and as trace [1, number of sweeps] the
@@ -96,6 +96,7 @@ class MaxProduct:
         self.capabilities.require(record, "max-product")
         compiled = compile_tables(graph)
         if self.schedule == "residual":
+            Capabilities().require(record, "max-product with schedule='residual'")
             return self._pass_residuals(compiled, began)
         constant = constant_term(compiled.factors)
         check_message_memory(compiled, "max-product", 2, 2)

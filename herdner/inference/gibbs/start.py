@@ -21,6 +21,7 @@ from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.satisfiability import find_possible_state, has_solver
 
 _SWEEPS = 500  # largest number of sweeps of a repair
+_LEAST_SWEEPS = 10  # sweeps of a repair before a time limit can end it
 
 
 def check_start(compiled: TableGraph, start: ArrayLike) -> NDArray[np.uint16]:
@@ -137,14 +138,14 @@ def resolve_conflicts(compiled: TableGraph, state: Int32s, key: int, until: floa
         compiled: The graph.
         state: int32[V], a joint state.
         key: Seed of the random ties; the same key gives the same result.
-        until: Reading of `time.perf_counter` at which the search ends without a result.
+        until: Reading of `time.perf_counter` at which the search ends without a result, after at least ten sweeps.
 
     Returns:
         int32[V]; None if no allowed state was reached.
     """
     loop = Ascent(compiled.conditionals.compiled, np.ascontiguousarray(state, np.int32))
     for sweep in range(_SWEEPS):
-        if perf_counter() > until:
+        if sweep >= _LEAST_SWEEPS and perf_counter() > until:
             return None
         at = 0
         while at < len(state):

@@ -252,7 +252,7 @@ def test_only_a_few_large_bodies_are_parsed_at_the_same_time(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("n_workers", "most"), [(1, 2), (2, 2), (5, 5)])
-def test_the_application_takes_as_many_large_bodies_as_workers(
+def test_the_application_takes_as_many_large_bodies_as_workers_and_at_least_two(
     app: Any, monkeypatch: pytest.MonkeyPatch, n_workers: int, most: int
 ) -> None:
     monkeypatch.setattr("herdner.integrations.serve.app.Pool", lambda *_: app.state.pool)
