@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from weakref import WeakKeyDictionary
@@ -96,13 +96,38 @@ class ReducedGraph:
         Returns:
             The graph, without the constant.
         """
-        groups: dict[tuple[int, ...], tuple[list[tuple[int, ...]], list[Floats]]] = {}
-        for scope, table in zip(self.scopes, self.tables, strict=True):
-            scopes, tables = groups.setdefault(table.shape, ([], []))
-            scopes.append(scope)
-            tables.append(table)
-        factors = [TableFactors(scopes, np.stack(tables)) for scopes, tables in groups.values()]
-        return FactorGraph(np.array(self.sizes, np.int32), factors)
+        return self._graph((scope, table, 1.0) for scope, table in zip(self.scopes, self.tables, strict=True))
+
+    def restrict(self, groups: Sequence[TableFactors]) -> FactorGraph:
+        """Restrict all factors to the possible states of the remaining variables, without adding factors to each other.
+
+        The sum of a large and a small log-potential loses digits of the small one. The tables of this reduced graph are
+        such sums, so they are no basis for sound bounds on influences.
+
+        Args:
+            groups: The factors of the original graph.
+
+        Returns:
+            The graph of the remaining variables, without factors over no variables.
+        """
+        numbers = (np.cumsum([len(possible) > 1 for possible in self.states]) - 1).tolist()
+        uses = (
+            (_reduce_factor(tuple(scope), group.tables[t], self.states, numbers), scale)
+            for group in groups
+            for scope, t, scale in zip(
+                group.scopes.tolist(), group.table_of_factor.tolist(), group.scale.tolist(), strict=True
+            )
+        )
+        return self._graph((scope, table, scale) for (scope, table), scale in uses if scope)
+
+    def _graph(self, factors: Iterable[tuple[tuple[int, ...], Floats, float]]) -> FactorGraph:
+        """Build a graph of the remaining variables from the scope, the table and the scale of each factor."""
+        groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], Floats, float]]] = {}
+        for factor in factors:
+            groups.setdefault(factor[1].shape, []).append(factor)
+        columns = [list(zip(*group, strict=True)) for group in groups.values()]
+        tables = [TableFactors(scopes, np.stack(tables), scale=scales) for scopes, tables, scales in columns]
+        return FactorGraph(np.array(self.sizes, np.int32), tables)
 
     def original_states(self, states: Int32s) -> Int32s:
         """Convert joint states of the remaining variables to joint states of the original graph.

@@ -236,7 +236,7 @@ def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
     if not is_wide or all(np.isfinite(group.tables).all() for group in compiled.factors):
         return tightest_influence(compiled, exact_states)
     reduced = reduce_tables(compiled)
-    bound = tightest_influence(reduced.factor_graph(), exact_states)
+    bound = tightest_influence(reduced.restrict(compiled.factors), exact_states)
     return bound.to_larger_graph(reduced.variables, compiled)
 
 
