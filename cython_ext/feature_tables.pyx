@@ -29,7 +29,7 @@ cdef class FeatureWeights:
     """
 
     def __cinit__(self, keys, starts, tags, weights, Py_ssize_t n_tags):
-        tags = np.array(tags)
+        tags = np.array(tags, np.int64)
         require(0 <= n_tags < 1 << 16 and tags.min(initial=0) >= 0 and tags.max(initial=0) < max(n_tags, 1),
                 f"tags of weights must be from 0 to {n_tags - 1}")
         entries = np.zeros((len(tags) + 1, 2), np.int64)  # never empty, so that its address exists

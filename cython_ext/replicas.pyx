@@ -371,9 +371,11 @@ cdef class Replicas:
 
     cdef int allocate(self, Py_ssize_t n_workers, BlockSizes most) except -1:
         """Allocate a workspace for each worker."""
-        self.messages, self.cells = np.zeros((n_workers, most.rows)), np.zeros((n_workers, most.cells))
-        self.row, self.constant = np.zeros((2, n_workers, self.most_states))
-        self.offsets, self.is_working = np.zeros((n_workers, most.inputs), np.int64), np.zeros(n_workers, np.uint8)
+        messages, cells = np.zeros((n_workers, most.rows)), np.zeros((n_workers, most.cells))
+        row, constant = np.zeros((2, n_workers, self.most_states))
+        offsets, is_working = np.zeros((n_workers, most.inputs), np.int64), np.zeros(n_workers, np.uint8)
+        self.messages, self.cells, self.row, self.constant = messages, cells, row, constant
+        self.offsets, self.is_working = offsets, is_working
         return 0
 
     cdef inline ReplicaWorkspace workspace(self, Py_ssize_t worker) noexcept nogil:

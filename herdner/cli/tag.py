@@ -356,13 +356,19 @@ def _tag_resumably(
             with run.results(status, first=n_done) as results:
                 for _ in status.successes(journal.record(results), errors, output.path):
                     pass
+            status.exit_without_output()
+            with show_files("writing", run.n_inputs) as advance:
+                documents = journal.restore(_read_again(run, advance), Tokenizer(tokenizer))
+                _write(documents, output, status)
         except KeyboardInterrupt:
             print_note(f"{journal.path}: the same command continues the run")
             raise
-        status.exit_without_output()
-        with show_files("writing", run.n_inputs) as advance:
-            documents = journal.restore(_read_again(run, advance), Tokenizer(tokenizer))
-            _write(documents, output, status)
+        except ValueError:
+            if output.format != "jsonl":
+                print_note(
+                    f"{journal.path}: has the results; the same command with --format jsonl writes all documents"
+                )
+            raise
         journal.remove()
     status.log_counts()
 

@@ -136,7 +136,7 @@ def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
     observed = None
     if "observed" in arrays:
         pairs = arrays["observed"]
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or (pairs[:, 1] < 0).any():
-            raise GraphFileError("array observed must hold pairs of a cell and its state, which is at least 0")
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or ((pairs[:, 1] < 0) | (pairs[:, 1] > 65_535)).any():
+            raise GraphFileError("array observed must hold pairs of a cell and its state, from 0 to 65535")
         observed = dict(pairs.tolist())
     return FactorGraph(arrays["sizes"], groups, names=names, shape=shape, observed=observed)

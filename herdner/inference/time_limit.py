@@ -136,6 +136,6 @@ def _combine(previous: Result | None, result: Result) -> Result:
 
 def _has_converged(result: Result) -> bool:
     """Return True if a longer run would give the same result."""
-    if result.log_z_bounds is not None and result.log_z_bounds[1] - result.log_z_bounds[0] < _CLOSE:
+    if (bounds := result.log_z_bounds) is not None and (result.log_z is not None or bounds[1] - bounds[0] < _CLOSE):
         return True
     return result.converged is True

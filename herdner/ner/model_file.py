@@ -84,7 +84,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
     """
     path = name_of(where)
     try:
-        header = _read_header(read_member(where, _HEADER, LARGEST, _RATIOS[format]), path, format)
+        header = _read_header(read_member(where, _HEADER, LARGEST), path, format)
         arrays = read_arrays(where, texts=[_HEADER], largest=LARGEST, ratio=_RATIOS[format])
     except NpzError as error:
         raise ModelError(f"{path}: not a herdner model, or damaged ({error}); train or copy it again") from None

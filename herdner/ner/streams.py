@@ -82,7 +82,8 @@ def as_document(source: object) -> Document:
                 )
             return document
     value: Any = source  # pyright: ignore[reportUnknownVariableType]
-    is_missing = value is None or (isinstance(value, float) and value != value)
+    is_missing = value is None or type(value).__name__ in ("NAType", "NaTType")
+    is_missing = is_missing or (isinstance(value, float) and value != value)
     got = f"the missing value {value}; use an empty text" if is_missing else type(value).__name__
     raise TypeError(
         f"expected a text, a herdner Document, a list of tokens or a list of tokenized sentences, got {got}"

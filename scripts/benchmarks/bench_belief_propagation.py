@@ -44,6 +44,8 @@ def propagate(reduced: ReducedGraph, schedule: Schedule, tolerance: float, n_swe
     """Run herdner's belief propagation, and return its final state."""
     run = MessagePassing(FactorLayout.of(reduced), n_sweeps, tolerance, 1.0, schedule)
     run.run()
+    if run.interrupted:
+        raise KeyboardInterrupt
     return run
 
 

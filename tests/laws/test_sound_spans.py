@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from sound_spans import Oracle, cancelling_graph, random_graph, violations, wrong_log_z
+from sound_spans import Oracle, cancelling_graph, random_graph, violations, wrong_certificates, wrong_log_z
 
 from herdner import FactorGraph, TableFactors, boltzmann_machine
 from herdner.dobrushin import binary_bound, binary_pairwise_bound, exact_influence, marginal_bounds
@@ -84,6 +84,12 @@ def test_bounds_on_log_z_count_the_rounding_errors_of_factors_that_cancel(seed: 
     rng = np.random.default_rng(seed)
     graph = cancelling_graph(random_graph(seed), rng)
     assert list(wrong_log_z(graph, Oracle.of(graph), rng, Counter())) == []
+
+
+@pytest.mark.parametrize("seed", [70_000_197, 70_000_603, 70_000_696, 70_001_240])
+def test_certificates_hold_where_large_factors_hide_differences(seed: int) -> None:
+    graph = random_graph(seed)
+    assert list(wrong_certificates(graph, Oracle.of(graph), np.random.default_rng(seed), Counter())) == []
 
 
 @pytest.mark.parametrize("coupling", [10.0, 362.7, 400.0, 5000.0])

@@ -110,13 +110,17 @@ class Auto:
         request = Record() if record is None else record
         limit = max(self.seconds, _LEAST_REDUCTION_SECONDS)
         prune = needs_only_sums(request) and self.max_log2_cells > 0
+        result, reason = None, ""
         try:
             reduce_tables(compiled, perf_counter() + limit, absorb=not prune)
+            try:
+                result = self._exact(compiled, seed, request, began, prune)
+            except _InfeasibleExact as error:
+                reason = str(error)
+                reduce_tables(compiled, max(began + self.seconds, perf_counter() + _LEAST_REDUCTION_SECONDS))
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("auto", limit)) from None
-        try:
-            result = self._exact(compiled, seed, request, began, prune)
-        except _InfeasibleExact as reason:
+        if result is None:
             result = self._approximate(compiled, seed, request, began)
             result = replace(result, method=f"{result.method}; {reason}")
         logger.info("auto: %s", result.method)

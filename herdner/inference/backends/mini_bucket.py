@@ -60,7 +60,7 @@ class MiniBucket:
         Returns:
             log_z_bounds; log_z if both bounds are equal, because no bucket was divided; and a probable state, whose
             variables are set in reverse elimination order. If -inf entries forbid the state, it is repaired. The
-            log-potential of the state is also a lower bound.
+            log-potential of the state, minus a rounding error, is also a lower bound.
 
         Raises:
             ImpossibleGraph: The upper bound shows that -inf entries forbid every joint state.

@@ -74,7 +74,7 @@ class Tempered:
             values exclude the chains of single-site Gibbs sampling.
         n_chains: Number of independent chains. With a time limit, there are eight if single-site Gibbs sampling mixes.
         n_threads: Number of threads; None is one for each replica of each chain, up to the number of processors.
-            Threads beyond the number of chains share the replicas of each chain if a round takes milliseconds. Results
+            Two or more threads for each chain share its replicas if a round takes milliseconds. Results
             do not depend on the number of threads.
         n_samples: Number of joint states in the result, taken in turn from all chains at equal distances; fewer if
             ``n_rounds`` or the time is too short. 0 records none.

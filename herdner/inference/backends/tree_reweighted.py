@@ -71,10 +71,10 @@ class TreeReweighted:
             record: Requested results, which are only checked; the state and the marginals are always computed.
 
         Returns:
-            log_z_bounds, whose lower bound is the log-potential of the state; log_z if the graph is a forest and the
-            messages have converged, because the upper bound is then exact; the marginals that belong to the upper
-            bound; the most probable state of each variable, repaired if -inf entries forbid this joint state; and
-            whether the messages have converged.
+            log_z_bounds, whose lower bound is the log-potential of the state minus a rounding error; log_z if the graph
+            is a forest and the messages have converged, because the upper bound is then exact; the marginals that
+            belong to the upper bound; the most probable state of each variable, repaired if -inf entries forbid this
+            joint state; and whether the messages have converged.
 
         Raises:
             ImpossibleGraph: Arc consistency or the repair shows that -inf entries forbid every joint state.
