@@ -880,7 +880,7 @@ class CRF(BaseEstimator):
     def _exact(
         self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
-        """Yield, for each sequence, all labels and the result of exact inference (None if the sequence is empty)."""
+        """Yield, for each sequence, the labels of the model and the result of exact inference (None if it is empty)."""
         weights, record = self._fitted_weights(), Record(marginals=False)
         for sequence in X:
             model, unary, links = self._unroll(weights, sequence)

@@ -118,7 +118,7 @@ class SkipChainModel:
         return {}
 
     def _sum_link_tables(self, combinations: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sum the tables of each of C combinations of link tables, alone and with the transition table; cache the sums.
+        """Sum the link tables of each of C combinations, without and with the transition table; cache the sums.
 
         Args:
             combinations: Bit mask of the link tables of each combination.

@@ -147,14 +147,14 @@ class LinkedBoxes:
         return cls(form, ends, possible, reference, messages, unbounded, in_order, rounding)
 
     def slots_of(self, first: int, last: int) -> Int64s:
-        """Return the indices in `LinkEnds` of the ends of links at the variables ``first`` to ``last`` (both included).
+        """Return where `LinkEnds` stores the links of the variables ``first`` to ``last`` (both included).
 
         Args:
             first: First variable.
             last: Last variable.
 
         Returns:
-            int64[n].
+            int64[n], indices of ends of links.
         """
         owners = self.ends.variable[self.in_order]
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]

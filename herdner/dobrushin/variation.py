@@ -448,7 +448,7 @@ def all_variables() -> TargetVariables:
 
 
 def selected_variables(*variables: int) -> TargetVariables:
-    """Select target variables by their indices; targets are the variables whose marginals a scan shall estimate.
+    """Return a rule that selects target variables by their indices; the marginals of targets are estimated.
 
     Args:
         variables: Indices of the variables.

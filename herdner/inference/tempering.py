@@ -386,7 +386,7 @@ class TemperedRun:
             ensemble.make_possible(possible)
 
     def make_possible(self) -> None:
-        """Replace states at the inverse temperature 1 that -inf entries forbid by the best allowed states found so far.
+        """Replace forbidden states at the inverse temperature 1 by the best allowed states found so far.
 
         Each ensemble (the replicas of one chain) uses its own best state or, if it has visited no allowed state, the
         best state of all ensembles. If no ensemble has visited an allowed state, nothing changes.
@@ -460,9 +460,10 @@ class TemperedRun:
         return np.array([sums for sums, _ in pairs]), np.array([counts[:, None] for _, counts in pairs], np.float64)
 
     def disagreement(self) -> float:
-        """Return the largest difference between the marginals of two halves of the ensembles, averaged over variables.
+        """Return how much the marginals of two halves of the ensembles differ.
 
-        It is infinite if there is one ensemble, or if an ensemble has no record of a variable.
+        The result is the mean over the variables of the largest difference of a state's probability. It is infinite if
+        there is one ensemble, or if an ensemble has no record of a variable.
         """
         sums, counts = self.sums()
         if len(sums) == 1 or (counts == 0).any():

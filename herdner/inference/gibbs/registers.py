@@ -119,7 +119,7 @@ class RegisterNumbers:
     """
 
     def __init__(self, polynomial: Polynomial, offset: int) -> None:
-        """Store the polynomial and the offset of the register.
+        """Store the polynomial and the offset of a linear-feedback shift register (LFSR).
 
         Args:
             polynomial: Exponents of a primitive polynomial of degree 2 to 32.

@@ -72,7 +72,7 @@ class InputSlice:
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """Output file of one part of a run: name, counts, size, checksum, failure messages and foreign languages.
+    """Output file of one part of a run, with its numbers of documents, tokens and entities, and its failures.
 
     Attributes:
         name: Name of the file.

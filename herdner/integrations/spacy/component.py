@@ -266,7 +266,7 @@ class EntityPipe(Pipe):
         return self
 
     def _finish_loading(self) -> None:
-        """Record that the pipeline of the component is complete, so that components added later need their files."""
+        """Record that the pipeline is complete: a component that is added later needs its own files."""
         _complete.update(nlp for nlp in _loading if nlp.vocab is self.vocab)
 
 

@@ -327,7 +327,7 @@ class ConsistencyTask(NamedTuple):
         return scores, confidences
 
     def agreed_names(self, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-        """Return a mask of the linked names whose directly and indirectly linked tokens all have the name's label.
+        """Return, for each name, whether links join tokens to it, also indirectly, and all of them have its label.
 
         Args:
             links: int32[F, 2], linked tokens of each rule.

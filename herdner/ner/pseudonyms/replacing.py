@@ -267,7 +267,7 @@ def _mention_pieces(document: Document) -> list[Piece]:
 
 
 def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
-    """Widen the ranges to replace until no word touches them, and join ranges that then overlap or touch.
+    """Widen the ranges to replace to whole words, and join ranges that then overlap or touch.
 
     A joined range has the owner of the identifier in it or, without identifier, of its longest mention or repeat. Text
     that looks like a pseudonym is left out if it overlaps another range, because the pseudonym of that range changes

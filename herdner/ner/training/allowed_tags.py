@@ -36,7 +36,7 @@ def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uin
 def allowed_tags_of_partial(
     document: Document, gold: Sequence[str], tags: Sequence[str], scheme: Scheme
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return two masks [tokens, tags] of a partial annotation: allowed tags, and tags for which features are counted.
+    """Return two masks [tokens, tags] of a partial annotation: allowed tags, and tags that count for features.
 
     A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two arrays differ
     for tokens outside all entities: only the tag O is counted for them, but tags of labels that were not annotated are

@@ -202,9 +202,9 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def _rao_blackwell_parts(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
-    """Return E[f | z], and the frequency of z minus its probability, for each joint state z of the variables except X.
+    """Return E[f | z], and the frequency of z minus its probability, for each z.
 
-    X is the variable of ``focus``. Frequencies are computed from ``visits``.
+    A joint state z has the states of all variables but that of ``focus``. Frequencies are computed from ``visits``.
     """
     counts = _counts(visits, focus).sum(axis=(0, 2))
     values = _values(f, focus)

@@ -109,7 +109,7 @@ def compare_methods(
 
 
 def comparison_sheet(observed: Observation, noise: Noise, tiles: list[ComparisonTile]) -> Image.Image:
-    """Draw the noisy picture and each denoised picture, with a map of the marked pixels below each denoised picture.
+    """Draw the noisy picture and each denoised picture, with a map of its wrong or changed pixels below it.
 
     Large pictures are scaled down.
 

@@ -83,9 +83,9 @@ def lazy_fwss(
 
 
 class _LazySampler:
-    """State of a run of lazy FWSS: candidate points and, for each, the value of the kernel mean and the particle index.
+    """State of a run of lazy FWSS: candidate points, the value of the kernel mean at each, and which are particles.
 
-    Candidates that are not particles yet have the particle index -1.
+    The attribute ``particle`` has the index of each candidate among the particles, -1 if it is none.
     """
 
     def __init__(self, run: ParticleRun, points: Floats, scores: Floats, accuracy: float) -> None:

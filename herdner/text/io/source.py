@@ -542,7 +542,7 @@ class _Utf8Check:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def add(self, data: bytes) -> None:
-        """Check the next bytes of the file.
+        """Test whether the next bytes of the file are ASCII and valid UTF-8; set ``is_ascii`` and ``is_valid``.
 
         Args:
             data: The bytes; empty at the end of the file.
