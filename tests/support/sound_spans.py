@@ -345,7 +345,9 @@ def wrong_log_z(graph: FactorGraph, oracle: Oracle, rng: np.random.Generator, co
     truth = max(logs) + Fraction(math.log(math.fsum(math.exp(max(float(x - max(logs)), -5000.0)) for x in logs)))
     for backend in (MiniBucket(float(rng.uniform(0, 6))), MiniBucket(), TreeReweighted(n_sweeps=20, n_forests=2)):
         counted["log Z"] += 1
-        low, high = backend.infer(graph).log_z_bounds
+        bounds = backend.infer(graph).log_z_bounds
+        assert bounds is not None
+        low, high = bounds
         if not Fraction(low) <= truth + Fraction(SLACK) or not truth <= Fraction(high) + Fraction(SLACK):
             yield f"{backend}: {low} to {high} for log Z {float(truth)}"
 

@@ -199,7 +199,7 @@ def _height(off: Floats, i: int) -> float:
     if not len(others):
         return 0.0
     base, rest = others[0], [*others[1:], i]
-    matrix = off[rest, base][:, None] + off[base, rest] - off[np.ix_(rest, rest)]
+    matrix: Floats = off[rest, base][:, None] + off[base, rest] - off[np.ix_(rest, rest)]
     matrix -= _ROUNDING * len(rest) ** 2 * matrix.max() * np.eye(len(rest))
     try:
         return float(np.linalg.cholesky(matrix)[-1, -1])
