@@ -264,7 +264,10 @@ def sampling() -> None:
                     herdner.make_backend(name, n_sweeps=3).infer(graph, 0)
             with suppress(ValueError):
                 herdner.make_backend("sum-product", damping=0.4).infer(graph, 0)
-    herdner.make_backend("exact").infer(herdner.ising(0.4, rng.normal(size=(9, 9)), wrap=True), 0)
+    grid = herdner.ising(0.4, rng.normal(size=(9, 9)), wrap=True)
+    herdner.make_backend("exact").infer(grid, 0)
+    # Two threads share the replicas of one chain.
+    herdner.make_backend("tempered", n_rounds=8, burn_in=4, width=1, n_chains=1, n_threads=2).infer(grid, 0)
 
 
 def long_chains() -> None:
