@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import tempfile
-from contextlib import redirect_stderr, suppress
-from itertools import islice, product
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +48,11 @@ def use() -> None:
         studies,
         graph_files,
         names,
-        commands,
     ):
         part()
     for target in (
         graphs.infer, documents.chains, documents.rules, documents.layer, documents.places, calls.tags, files.models,
         files.layers, readers.readers, loaders.loaders, outside.scans, outside.images,
-        outside.manifests, outside.spacy,
     ):  # fmt: skip
         for seed in range(12):
             with suppress(Exception):
@@ -63,27 +60,6 @@ def use() -> None:
     for seed in range(150):
         with suppress(Exception):
             calls.calls(np.random.default_rng([8, seed]))
-
-
-def commands() -> None:
-    """Run commands on small files, in a temporary folder."""
-    from herdner.cli import run
-    from herdner.graph.builders import ising
-    from herdner.graph.uai_files import write_uai
-
-    gold = herdner.read_documents(CORPORA / "herdner_news.dev.conll", "conll")
-    with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
-        text, some, graph, out = (str(Path(folder, name)) for name in ("a.txt", "a.conll", "a.uai", "out"))
-        Path(text).write_text(TEXT, encoding="utf-8")
-        herdner.write_documents(list(islice(gold, 2)), some, "conll")
-        write_uai(graph, ising(0.2, shape=(3, 3)))
-        for arguments in (
-            ["tag", text, "--format", "jsonl"], ["names", text], ["pseudonymise", text, "--map", out],
-            ["explain", text], ["evaluate", some], ["report", some, "--predictions", some, "-o", out + ".html"],
-            ["suggest", text], ["backends"], ["infer", graph], ["infer", graph, "--task", "MPE", "--backend", "gibbs"],
-            ["scan", "--ising", "3x3"],
-        ):  # fmt: skip
-            run(arguments)
 
 
 def tagging() -> None:
