@@ -59,11 +59,11 @@ def entries(content: str | bytes) -> list[tuple]:
 
 def test_commas_and_semicolons_separate_a_label_in_capitals():
     text = 'Winam Ferries,ORG\n"Smith, John", PER, 2.5\nKibo; PER; hard\nOslo\tLOC\nRose, Ltd.\tORG\n'
-    text += "Acme, Inc.,ORG\nSmith, Kline, French; ORG; 2\nAcme, LLC, ORG\n"
+    text += "Acme, Inc.,ORG\nSmith, Kline, French; ORG; 2\nAcme, LLC, ORG\nKibo,LOC,INF\n"
     assert entries(text) == [
         ("Winam Ferries", "ORG", None), ("Smith, John", "PER", 2.5), ("Kibo", "PER", INF), ("Oslo", "LOC", None),
         ("Rose, Ltd.", "ORG", None), ("Acme, Inc.", "ORG", None), ("Smith, Kline, French", "ORG", 2.0),
-        ("Acme, LLC", "ORG", None),
+        ("Acme, LLC", "ORG", None), ("Kibo", "LOC", INF),
     ]  # fmt: skip
     for line in ("Smith, John\n", "Winam Ferries\n", '"a", b, ORG\n', '"Kibo, PER\n', ", PER\n"):
         with pytest.raises(FormatError, match=r":1: no tab in .* such as ORG\.txt"):

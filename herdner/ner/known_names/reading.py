@@ -164,10 +164,9 @@ def _columns(line: str, place: str, default_label: str | None) -> tuple[str, ...
 
 
 def _split_cells(line: str, default_label: str | None) -> tuple[str, ...] | None:
-    """Split a line at commas or semicolons; return None if no cell is a label.
+    """Split a line at commas or semicolons; return None unless the last cell, or the one before it, is a label.
 
-    The label is the second of two or three cells, else the last cell or the one before it: the name before the label
-    may contain the separator, as in ``Acme, Inc.,ORG``. In a file that is named after a
+    The name before the label may contain the separator, as in ``Acme, Inc.,ORG``. In a file that is named after a
     label, such as ORG.txt, only this label is accepted: "Acme, LLC" is a name there.
     """
     for delimiter in ",;":
@@ -176,9 +175,8 @@ def _split_cells(line: str, default_label: str | None) -> tuple[str, ...] | None
         except csv.Error:
             continue
         cells = tuple(cell.strip() for cell in row)
-        first = 1  # cell of the label; a strength may follow
-        if not 2 <= len(cells) <= 3 or not _LABEL.fullmatch(cells[1]):
-            first = len(cells) - (1 if _LABEL.fullmatch(cells[-1]) else 2)
+        ends_with_label = _LABEL.fullmatch(cells[-1]) and cells[-1] != "INF"  # a strength
+        first = len(cells) - (1 if ends_with_label else 2)  # cell of the label; a strength may follow
         if first < 1 or not cells[0] or not _LABEL.fullmatch(cells[first]) or default_label not in (None, cells[first]):
             continue
         if first == 1:
