@@ -192,7 +192,7 @@ class LanguageCheck:
     def of_stream(self) -> Callable[[Document], str | None]:
         """Return a language check of the documents of one stream, which also checks the first short documents together.
 
-        The first documents with fewer than `MIN_WORDS` tokens are joined until they have 100 tokens.
+        The first documents with fewer than ``MIN_WORDS`` tokens are joined until they have 100 tokens.
         """
         sample: list[str] | None = []
 
