@@ -110,7 +110,7 @@ def local_fwss(
 ) -> Points:
     """Sample by `fwss` with equal weights and with a separate kernel for each variable.
 
-    The method suits targets with many, almost independent variables, such as those of ``LaplaceApproximation.whitened``.
+    The method suits targets with many, almost independent variables, such as ``LaplaceApproximation.whitened``.
     A single kernel over all variables fails on such targets: the particles lie too close together, especially with few
     particles per variable (Ba et al. 2022). Kernels over few variables repel as strongly as in few dimensions (Zhuo et
     al. 2018; Wang, Zeng and Liu 2018). They reproduce each variable's marginal, up to a shrinkage that decreases with
