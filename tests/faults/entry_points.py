@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from mmap import mmap
 from pathlib import Path
@@ -434,12 +435,22 @@ def attempt(
         return None
 
 
-def attempt_apart(text: str, function: Callable[..., Any], arguments: Any, options: dict[str, Any]) -> None:
-    """Call a function in a process of its own, which may end by its time limit: a valid number may mean much work."""
+def is_count(value: Any) -> bool:
+    """Return True for an integer that, as a valid number of steps, would mean much work."""
+    return type(value) is int and value >= 2**31 - 1
+
+
+def work_apart(work: Callable[[], object]) -> None:
+    """Call ``work`` in a process of its own, which may end by its time limit; Python exceptions are acceptable."""
     pid = os.fork()
     if pid == 0:
         signal.setitimer(signal.ITIMER_PROF, MOST_WORK)
-        attempt(text, function, arguments, options)
+        try:
+            work()
+        except SystemError:
+            os.abort()
+        except BaseException:
+            os._exit(0)
         os._exit(0)
     _, status = os.waitpid(pid, 0)
     if status and os.WTERMSIG(status) != signal.SIGPROF:
@@ -462,8 +473,8 @@ def attack(module: str, name: str) -> int:
             for text, item in alterations(value):
                 count += 1
                 changed = [*arguments[:k], item, *arguments[k + 1 :]]
-                if type(item) is int and item >= 2**31 - 1:
-                    attempt_apart(f"{module}.{name}({k}: {text})", function, changed, options)
+                if is_count(item):
+                    work_apart(partial(attempt, f"{module}.{name}({k}: {text})", function, changed, options))
                     continue
                 made = attempt(f"{module}.{name}({k}: {text})", function, changed, options)
                 use(f"{module}.{name}({k}: {text})", made)

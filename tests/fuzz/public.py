@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import islice
 from types import CodeType, FrameType
@@ -287,10 +287,12 @@ def compiled(rng: Rng) -> None:
     try:
         if arguments or options:
             alter(rng, name, arguments, options)
-        if name == "gibbs.Engine.count_states":  # it takes as long as its number of sweeps says
-            arguments = [min(each, 1000) if isinstance(each, int) else each for each in arguments]
         show(name, arguments, options)
-        call(rng, function, arguments, options)
+        work = partial(call, rng, function, arguments, options)
+        if any(map(entry_points.is_count, [*arguments, *options.values()])):
+            entry_points.work_apart(work)
+        else:
+            work()
     except SystemError:
         raise
     except Exception as error:
