@@ -120,10 +120,12 @@ def page(found: Mapping[str, Found], failures: Mapping[str, str], before: str = 
 
 
 def pictures(paper: str) -> str:
-    """Return MyST Markdown that shows the plot of a paper on light and dark backgrounds, or "" if there is no plot."""
-    name, text = PICTURES.get(paper, ("", ""))
+    """Return MyST Markdown of the plot of a paper in two colour schemes, with its caption; "" if there is no plot."""
+    if paper not in PICTURES:
+        return ""
+    name, text = PICTURES[paper]
     block = "```{{image}} images/{name}-{scheme}.svg\n:class: only-{scheme}\n:alt: {text}\n```\n\n"
-    return "".join(block.format(name=name, scheme=scheme, text=text) for scheme in ("light", "dark") if name)
+    return "".join(block.format(name=name, scheme=scheme, text=text) for scheme in ("light", "dark")) + f"{text}.\n\n"
 
 
 def counts(verdicts: Sequence[str]) -> str:

@@ -110,13 +110,10 @@ class Auto:
         request = Record() if record is None else record
         limit = max(self.seconds, _LEAST_REDUCTION_SECONDS)
         prune = needs_only_sums(request) and self.max_log2_cells > 0
-        result, reason = None, ""
         try:
             reduce_tables(compiled, perf_counter() + limit, absorb=not prune)
-            try:
-                result = self._exact(compiled, seed, request, began, prune)
-            except _InfeasibleExact as error:
-                reason = str(error)
+            result, reason = self._exact(compiled, seed, request, began, prune)
+            if result is None:
                 reduce_tables(compiled, max(began + self.seconds, perf_counter() + _LEAST_REDUCTION_SECONDS))
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("auto", limit)) from None
@@ -126,12 +123,10 @@ class Auto:
         logger.info("auto: %s", result.method)
         return replace(result, seconds=perf_counter() - began)
 
-    def _exact(self, compiled: TableGraph, seed: Seed, request: Record, began: float, prune: bool) -> Result:
-        """Run exact inference, and return its result.
-
-        Raises:
-            _InfeasibleExact: The time or the memory does not suffice.
-        """
+    def _exact(
+        self, compiled: TableGraph, seed: Seed, request: Record, began: float, prune: bool
+    ) -> tuple[Result | None, str]:
+        """Run exact inference, and return its result, or None and the reason why time or memory do not suffice."""
         exact, tables = Exact(n_samples=self.n_samples), "no elimination order yet"
         try:
             limit = min(self.max_log2_cells, math.log2(max(_EXACT_SHARE * self.seconds / CELL_SECONDS, 1.0)))
@@ -143,14 +138,14 @@ class Auto:
             reason = self._obstacle(plan, remaining)
             if reason is None:
                 logger.info("auto: exact inference takes %s", plan)
-                return replace(exact.run(run, seed, request, remaining), method=f"exact ({plan})")
+                return replace(exact.run(run, seed, request, remaining), method=f"exact ({plan})"), ""
         except OutOfTime:
             reason = f"exact inference ({tables}) was too slow for the time limit"
         except MemoryError as error:
             logger.info("auto: %s", error)
             reason = "exact inference does not fit into memory"
         logger.info("auto: %s", reason)
-        raise _InfeasibleExact(reason)
+        return None, reason
 
     def _obstacle(self, plan: EliminationPlan, seconds: float) -> str | None:
         """Return the reason why exact inference does not fit into its limits, or None if it fits.
@@ -302,10 +297,6 @@ class Auto:
                 break
             n_sweeps *= 2
         return result
-
-
-class _InfeasibleExact(Exception):
-    """Error: exact inference does not fit into the time or the memory. The message is the reason."""
 
 
 def _combine_results(results: list[Result]) -> Result:
