@@ -64,14 +64,13 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(info, data)
 
 
-def read_member(where: Where, name: str, largest: int, ratio: int = MAX_RATIO) -> bytes:
+def read_member(where: Where, name: str, largest: int) -> bytes:
     """Read a member that is not an array from an .npz archive, and return its bytes.
 
     Args:
         where: A path or binary stream.
         name: Name of the member.
         largest: Number of bytes to which the archive may unpack; it is checked before reading.
-        ratio: Bytes to which the archive may unpack for each of its own.
 
     Returns:
         The content of the member.
@@ -83,7 +82,7 @@ def read_member(where: Where, name: str, largest: int, ratio: int = MAX_RATIO) -
     with _open_archive(where) as archive:
         if name not in archive.namelist():
             raise NpzError(f"{name} is missing")
-        _check_size(archive, largest, ratio)
+        _check_size(archive, largest, MAX_RATIO)
         member = archive.getinfo(name)
         if member.file_size > _MAX_TEXT:
             size, most = member.file_size >> 20, _MAX_TEXT >> 20

@@ -314,10 +314,8 @@ def _values(
         return insert_observed(result.state, observed).astype(np.int32)
     assert result.samples is not None
     n_drawn = math.prod(result.samples.shape[:2])
-    drawn = result.samples.swapaxes(0, 1).reshape(n_drawn, result.samples.shape[2])[
-        :n_samples
-    ]  # one sample of each chain in turn
-    return insert_observed(drawn.T, observed).T.astype(np.int32)
+    drawn = result.samples.swapaxes(0, 1).reshape(n_drawn, result.samples.shape[2])  # one of each chain in turn
+    return insert_observed(drawn[:n_samples].T, observed).T.astype(np.int32)
 
 
 def _format(task: InferenceTask, values: np.ndarray, graph: FactorGraph, variables: list[int] | None) -> str:
