@@ -29,7 +29,7 @@ def short_repr(self: object) -> str:
 
 
 def short_value(content: Any) -> str:
-    """Describe a value briefly, with values of at most `MAX_CHARACTERS` characters.
+    """Describe an object in one short text, for a representation that contains it.
 
     Args:
         content: Any object.

@@ -118,14 +118,14 @@ class SkipChainModel:
         return {}
 
     def _sum_link_tables(self, combinations: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sum the link tables of each of C combinations, without and with the transition table; cache the sums.
+        """Sum the tables of each of C combinations of link tables, once without and once with the transition table.
 
         Args:
             combinations: Bit mask of the link tables of each combination.
 
         Returns:
             float64[C, K, K], the sum of each combination; and float64[1 + 2 C, K, K], the transition table, the
-            transition table plus each combination, and each combination. Both are read-only.
+            transition table plus each combination, and each combination. Both are read-only, and cached.
         """
         transition = self.transition
         addends = [[each.table for r, each in enumerate(self.link_tables) if mask >> r & 1] for mask in combinations]

@@ -448,13 +448,13 @@ def all_variables() -> TargetVariables:
 
 
 def selected_variables(*variables: int) -> TargetVariables:
-    """Return a rule that selects target variables by their indices; the marginals of targets are estimated.
+    """Return the rule that selects the given variables as targets, whose marginals are estimated.
 
     Args:
-        variables: Indices of the variables.
+        *variables: Indices of the targets.
 
     Returns:
-        The rule that selects these variables.
+        The rule.
     """
     return TargetVariables("variables", variables)
 

@@ -45,7 +45,7 @@ class Record:
 
     @classmethod
     def from_text(cls, text: str) -> Record:
-        """Parse a record such as ``best,trace,every=10``; fields that the text does not name are not recorded.
+        """Parse a choice of what to record, such as ``best,trace,every=10``; the rest is not recorded.
 
         Args:
             text: Names of fields, separated by commas or white space, or ``nothing``.

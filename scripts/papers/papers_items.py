@@ -64,9 +64,9 @@ class Item:
 HEAD = """# The papers, item by item
 
 This page lists every table, figure and theorem of the five papers that herdner implements. Each row of the tables is
-an item: tables, figures or theorems of a paper, or one claim of them. It has the result of the paper, the result of
-herdner, and a verdict: herdner's result "agrees" with the paper or "departs" from it. The verdict of a drawing or of a
-step of a proof is "nothing to measure". The command `python scripts/papers/all.py` writes this page.
+one item: one or more tables, figures or theorems of a paper, or one claim about them. It has the result of the paper,
+the result of herdner, and a verdict: herdner's result "agrees" with the paper or "departs" from it. The verdict of a
+drawing or of a step of a proof is "nothing to measure". The command `python scripts/papers/all.py` writes this page.
 
 {counts}
 

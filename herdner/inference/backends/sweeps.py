@@ -10,7 +10,7 @@ from herdner.graph.tables import TableGraph
 
 
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
-    """Raise ``ValueError`` if the tolerance or the damping is out of range, or a count is not an integer above 0.
+    """Raise ``ValueError`` if the tolerance, the damping or one of the counts is out of range.
 
     Args:
         tolerance: Must be a finite number of at least 0.
@@ -18,7 +18,7 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
         **counts: Other options by name, each of which must be an integer of at least 1.
 
     Raises:
-        ValueError: The tolerance or the damping is out of range.
+        ValueError: The tolerance, the damping or a count is out of range.
     """
     for name, value in counts.items():
         check_integer(value, name)

@@ -350,7 +350,7 @@ class Run:
         self.piece = max(1, int(self.piece * min(4.0, aim / elapsed)))
 
     def advance_on(self, pool: ThreadPoolExecutor) -> None:
-        """Make the next updates of the run, a number of whole sweeps, on threads that share each sweep.
+        """Run the next sweeps on threads that share the updates of each sweep.
 
         Args:
             pool: The threads.

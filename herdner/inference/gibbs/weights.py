@@ -224,7 +224,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
-    """Return an array with 1 for each variable whose long keys must be hashed, else 0; None if all keys are short."""
+    """Return 1 for each variable whose cache key is too long and must be hashed, else 0; None if no key is too long."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 

@@ -90,7 +90,7 @@ class Savable(Protocol):
 
 
 class SavedPart(NamedTuple):
-    """Value that is saved with a component: a function that returns the value, and a function that reads it again.
+    """Part of a component that is saved with it: a function that returns its value, and one that reads it.
 
     Attributes:
         value: Function that returns the value, or None if there is nothing to save.

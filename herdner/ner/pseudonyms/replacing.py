@@ -426,7 +426,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Return the word of a name that equals ``token``, its singular or a part of ``token``, else None."""
+        """Return the word of a known name that matches ``token``, its singular or one of its parts, or None."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]

@@ -105,7 +105,7 @@ def _corpus_specific_plan(plan: FeaturePlan) -> FeaturePlan:
 
 
 def _copy(keys: NDArray[np.uint64], corpus: str) -> NDArray[np.uint64]:
-    """Return the keys of the copies of features for one corpus: hashes of the keys and the name of the corpus."""
+    """Return the keys of the features that apply in one corpus only: hashes of the key and the corpus name."""
     return (keys ^ np.uint64(hash_string(f"in the corpus {corpus}"))) * _ODD
 
 

@@ -150,7 +150,7 @@ class _LazySampler:
         self.particle[candidate] = run.n - 1
 
     def improve(self, phi: float) -> bool:
-        """Move a copy of the unused candidate with the smallest Stein field; make it a new candidate and particle.
+        """Add a particle: move a copy of the unused candidate that has the smallest Stein field towards the minimum.
 
         If the duality gap of the moved point is below ``phi / accuracy``, add nothing and return False.
         """

@@ -175,7 +175,7 @@ class LineSearch:
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Set up the step rule without particles.
+        """Set up the step rule; it has no particles yet.
 
         Args:
             mean: The kernel mean, or None to estimate it.
@@ -284,7 +284,7 @@ class FullyCorrective:
     """Step rule that recomputes the weights of all particles by Bayesian quadrature (FWSS18, eq. 11)."""
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Set up the step rule without particles.
+        """Set up the step rule; it has no particles yet.
 
         Args:
             mean: The kernel mean, or None to estimate it.
