@@ -63,20 +63,20 @@ class Realistic:
         self._used = {word.lower() for name in names.names for word in name.words.values()}
         self._pools: dict[tuple[Kind, str], Iterator[str]] = {}
 
-    def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the start and end offsets of each string that looks like a pseudonym of the map.
+    def find(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Yield the strings that look like a pseudonym of the map; see `PseudonymStyle.find`.
 
         Words of the text that Faker's lists contain are reserved, so that they are not invented later.
 
         Args:
             text: The text.
         """
-        yield from self._numbered.find(text)
+        yield from ((start, end, True) for start, end, _ in self._numbered.find(text))
         for match in TOKEN.finditer(text):
             word = match[0].lower()
             forms = {word, *map(word.removesuffix, ENDINGS)}
             if not self._used.isdisjoint(forms):
-                yield match.span()
+                yield (*match.span(), False)
             elif len(word) >= MIN_LETTERS:
                 self._names.reserved |= forms & _listed_words(script_of(word))
 
@@ -103,7 +103,11 @@ class Realistic:
         self._invent(name, form, context)
         for word, invented in list(name.words.items())[known:]:
             self._names.connect(invented, word)
-        return self._render(name, form)
+        pseudonym = self._render(name, form)
+        if pseudonym != form and pseudonym not in self._names.originals:
+            name.forms[form] = pseudonym  # as "savage 1" beside "Savage 1": the longest pseudonym is restored
+            self._names.connect(pseudonym, form)
+        return pseudonym
 
     def _render(self, name: MappedName, form: str) -> str:
         return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))

@@ -56,7 +56,7 @@ class Piece(NamedTuple):
         start: Offset of the first character.
         end: Offset behind the last character.
         rank: 0 for an identifier, 1 for a mention, 2 for a repeated name that is no mention, 3 for text that looks
-            like a pseudonym.
+            like a pseudonym, 4 for such text that pseudonyms of the style may contain.
         owner: Name or identifier to which the text belongs.
     """
 
@@ -66,7 +66,7 @@ class Piece(NamedTuple):
     owner: Owner
 
 
-IDENTIFIER, MENTION, REPEAT, OTHER = range(4)
+IDENTIFIER, MENTION, REPEAT, OTHER, KEPT = range(5)
 
 
 class Replacement(NamedTuple):
@@ -145,8 +145,11 @@ class PseudonymStyle(Protocol):
         """
         ...
 
-    def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the start and end offsets of each string that looks like a pseudonym.
+    def find(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Return an iterator over the strings that look like a pseudonym.
+
+        Each item has the start and end offsets, and whether the pseudonym of a name may contain such a string of the
+        name, or a part of it, unchanged.
 
         Args:
             text: A text with pseudonyms.
@@ -201,7 +204,10 @@ class Pseudonymiser:
                 Piece(each.start, each.end, IDENTIFIER, Owner(each.label, text[each.start : each.end], each.key))
                 for each in find_identifiers(text)
             ]
-        pieces += (_other(text, start, end) for start, end in self.style.find(text))
+        pieces += (
+            Piece(start, end, KEPT if is_kept else OTHER, Owner(TERM, text[start:end], text[start:end]))
+            for start, end, is_kept in self.style.find(text)
+        )
         repeats = _Repeats(document, pieces, self.common_words)
         pieces = disjoint(text, [*pieces, *repeats.forms(), *repeats.broken_names()])
         single_words, remaining = repeats.words(pieces)
@@ -248,10 +254,6 @@ class Pseudonymiser:
         return "" if name is None else name.pseudonym
 
 
-def _other(text: str, start: int, end: int) -> Piece:
-    return Piece(start, end, OTHER, Owner(TERM, text[start:end], text[start:end]))
-
-
 def _mention_pieces(document: Document) -> list[Piece]:
     """Return the mentions of a document as ranges to replace, without white space at their borders."""
     owners = {name.id: Owner(name.label, name.text, name_key(name.text)) for name in document.names}
@@ -271,7 +273,7 @@ def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
 
     A joined range has the owner of the identifier in it or, without identifier, of its longest mention or repeat. Text
     that looks like a pseudonym is left out if it overlaps another range, because the pseudonym of that range changes
-    it.
+    it. If the pseudonym may keep it, the joined range belongs to this text instead of the mention.
 
     Args:
         text: The text.
@@ -307,7 +309,7 @@ def _without_overlapped(text: str, pieces: list[Piece]) -> list[Piece]:
 
 
 def _precedence(piece: Piece) -> tuple[int, int, int]:
-    group = {IDENTIFIER: 0, MENTION: 1, REPEAT: 1, OTHER: 2}[piece.rank]
+    group = {IDENTIFIER: 0, KEPT: 1, MENTION: 2, REPEAT: 2, OTHER: 3}[piece.rank]
     return group, piece.start - piece.end, piece.rank
 
 

@@ -46,13 +46,13 @@ class NumberedStyle:
             if number.isdecimal():
                 self._last[first] = max(self._last[first], int(number))
 
-    def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the start and end offsets of each string that looks like a pseudonym.
+    def find(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Return an iterator over the strings that look like a pseudonym; see `PseudonymStyle.find`.
 
         Args:
             text: The text.
         """
-        return (match.span() for match in self._pattern.finditer(text))
+        return ((*match.span(), False) for match in self._pattern.finditer(text))
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
         """Return the pseudonym for one spelling (form) of a name.
@@ -116,13 +116,13 @@ class KeyedHash:
         self._key = key
         self._pattern = look_alikes("hash", {*labels, *names.labels})
 
-    def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the start and end offsets of each string that looks like a pseudonym.
+    def find(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Return an iterator over the strings that look like a pseudonym; see `PseudonymStyle.find`.
 
         Args:
             text: The text.
         """
-        return (match.span() for match in self._pattern.finditer(text))
+        return ((*match.span(), False) for match in self._pattern.finditer(text))
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
         """Return the pseudonym for one spelling (form) of a name.

@@ -174,6 +174,22 @@ def test_realistic_names_are_not_words_of_the_texts() -> None:
     assert work.names.restore(second.text) == "The Art of " + first.text
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["[Miller 1 PER] and [miller 1 PER]"],  # forms that differ only in case
+        ["[Ana PER 0] of Organisation [1 PER 0]", "[J. ORG]"],  # words of names that realistic pseudonyms keep
+        ["[Acme Organisation 1 ORG]", "[J. ORG]"],
+    ],
+)
+def test_realistic_names_are_restored_beside_numbered_ones(texts: list[str]) -> None:
+    work = pseudonymiser("realistic")
+    results = [(marked(text).text, work(marked(text)).text) for text in texts]
+    loaded = PseudonymMap.from_dict(work.names.to_dict())
+    for text, result in results:
+        assert work.names.restore(result) == loaded.restore(result) == text
+
+
 WORDS = st.sampled_from([
     "Ana", "Rivera", "rivera", "ANA", "José", "Jose\u0301", "Bank", "of", "Oslo", "Will", "May", "J.", "Person", "1",
     "12", "Person 1", "Person 2b", "Organisation\n1", "person 1", "PERSON 2BS", "place", "millers", "Millers", "s",
