@@ -11,7 +11,7 @@ from herdner.graph import FactorGraph, TableFactors, chain_graph, ising
 from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
 from herdner.inference.backends.gibbs import annealed_gibbs
 
-FEW = {"n_sweeps": 5, "burn_in": 1}
+FEW = {"n_sweeps": 5, "burn_in": 1, "n_rounds": 8, "n_particles": 4, "n_temperatures": 10, "n_replicas": 2}
 
 
 def backend(name: str):
