@@ -7,7 +7,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from herdner._ext.conditionals cimport CompiledConditionals
-from herdner._ext.memory cimport require
+from herdner._ext.memory cimport owned, require
 from rows cimport BUDGET, conditionals, state_value, row_of_int32
 
 
@@ -35,10 +35,10 @@ cdef class Ascent:
     cdef readonly int64_t moved  # variables that flipped (climb), or were forbidden (repair)
     cdef readonly double gain    # of the log-potential
 
-    def __cinit__(self, CompiledConditionals laid_out not None, const int32_t[::1] x not None):
+    def __cinit__(self, CompiledConditionals laid_out not None, x):
         cdef Py_ssize_t i
         self.c, self.references = laid_out.c, laid_out
-        self.x = np.array(x)
+        self.x = np.array(owned(x, np.int32, 1, "x"))
         require(self.x.shape[0] == self.c.n, "a joint state has a state for each variable")
         for i in range(self.c.n):
             require(0 <= self.x[i] < self.c.sizes[i], "a joint state consists of states of the variables")

@@ -21,6 +21,7 @@ from libc.string cimport memcpy
 from hashing cimport hash_char, hash_start, mix
 from prefetch cimport prefetch
 
+from herdner._ext.memory cimport owned
 from herdner._ext.strings cimport WordSlot, Strings, data_of, kind_of, length_of, read
 
 cdef extern from "allocation.h":
@@ -123,20 +124,21 @@ cdef class AttributeIndex:
             free_buffer(&b)
         return np.array(offsets, np.int64), starts, indices, values
 
-    def score(self, sequence, const int64_t[::1] entry_starts not None, const uint8_t[::1] entry_labels not None,
-              const double[::1] entry_weights not None, Py_ssize_t n_labels):
+    def score(self, sequence, entry_starts, entry_labels, entry_weights, Py_ssize_t n_labels):
         """Return the sums of the weights of the attributes of each item of one sequence, float64[n, K].
 
         This is `encode` without new names, and `add_scores`.
         """
+        cdef const int64_t[::1] starts = owned(entry_starts, np.int64, 1, "entry_starts")
+        cdef const uint8_t[::1] labels = owned(entry_labels, np.uint8, 1, "entry_labels")
+        cdef const double[::1] weights = owned(entry_weights, np.float64, 1, "entry_weights")
         cdef Buffer b = empty_buffer(False)
         cdef double[:, ::1] unary
         try:
             self.add_sequence(&b, sequence)
             result = np.zeros((b.n_items, n_labels))
             unary = result
-            if b.n and not add_weights(0, b.ends, b.n_items, b.indices, b.values, b.n, entry_starts, entry_labels,
-                                       entry_weights, unary):
+            if b.n and not add_weights(0, b.ends, b.n_items, b.indices, b.values, b.n, starts, labels, weights, unary):
                 raise IndexError("attributes and weights do not fit together")
         finally:
             free_buffer(&b)
@@ -400,21 +402,24 @@ cdef shown(value):
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def add_scores(const int64_t[::1] starts not None, const int32_t[::1] indices not None, const double[::1] values,
-               const int64_t[::1] entry_starts not None, const uint8_t[::1] entry_labels not None,
+def add_scores(starts, indices, const double[::1] values, entry_starts, entry_labels,
                const double[::1] entry_weights not None, double[:, ::1] unary not None):
     """Add the weights of each item's attributes to ``unary`` [n, K]; ``values`` None means 1.
 
     Attribute a has the weights ``entry_weights[entry_starts[a]:entry_starts[a + 1]]`` of the labels ``entry_labels``.
     Raises ``IndexError`` if an index does not fit.
     """
-    cdef int64_t n = unary.shape[0], m = indices.shape[0]
-    cdef bint fits = starts.shape[0] == n + 1 and (values is None or values.shape[0] == m)
-    cdef const int32_t* first_index = &indices[0] if m else NULL
+    cdef const int64_t[::1] borders = owned(starts, np.int64, 1, "starts")
+    cdef const int32_t[::1] attributes = owned(indices, np.int32, 1, "indices")
+    cdef const int64_t[::1] own_entry_starts = owned(entry_starts, np.int64, 1, "entry_starts")
+    cdef const uint8_t[::1] labels = owned(entry_labels, np.uint8, 1, "entry_labels")
+    cdef int64_t n = unary.shape[0], m = attributes.shape[0]
+    cdef bint fits = borders.shape[0] == n + 1 and (values is None or values.shape[0] == m)
+    cdef const int32_t* first_index = &attributes[0] if m else NULL
     cdef const double* first_value = &values[0] if m and values is not None else NULL
     if fits and n:
         with nogil:
-            fits = add_weights(starts[0], &starts[1], n, first_index, first_value, m, entry_starts, entry_labels,
+            fits = add_weights(borders[0], &borders[1], n, first_index, first_value, m, own_entry_starts, labels,
                                entry_weights, unary)
     if not fits:
         raise IndexError("attributes and weights do not fit together")

@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from hashing cimport mix
 
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport Memory, owned, require, require_offsets
 
 cdef uint64_t SLOT_SEED = int.from_bytes(os.urandom(8), "little")
 
@@ -89,19 +89,20 @@ cdef class Bundler:
     cdef int64_t[::1] ends       # of the runs of each token
     cdef int32_t n_features, n_bundles
 
-    def __cinit__(self, const int32_t[::1] uses, const int64_t[::1] starts, const double[::1] values,
-                  int32_t n_features):
-        cdef Py_ssize_t i, room = uses.shape[0] // FEWEST + 1  # each bundle takes the place of FEWEST uses
-        require_offsets(starts, uses.shape[0], "starts")
+    def __cinit__(self, uses, Memory borders, const double[::1] values, int32_t n_features):
+        self.uses = np.array(owned(uses, np.int32, 1, "uses"))
+        cdef const int64_t[::1] starts = borders
+        cdef Py_ssize_t i, n = self.uses.shape[0], room = n // FEWEST + 1  # each bundle takes the place of FEWEST uses
+        require_offsets(borders, n, "starts")
         require(n_features + <int64_t> room < <int64_t> 1 << 31, "there are too many features")
-        require(values is None or values.shape[0] == uses.shape[0], "each use needs a value")
-        self.uses, self.ends = np.array(uses), np.array(starts[:starts.shape[0] - 1])  # checked after they are copied
-        for i in range(uses.shape[0]):
+        require(values is None or values.shape[0] == n, "each use needs a value")
+        self.ends = np.array(starts[:starts.shape[0] - 1])
+        for i in range(n):
             require(0 <= self.uses[i] < n_features, "uses must be features that exist")
         self.values = None if values is None else np.array(values)
         self.totals = np.zeros(n_features, np.int32)
         self.n_features, self.n_bundles = n_features, 0
-        for i in range(uses.shape[0]):
+        for i in range(n):
             self.totals[self.uses[i]] += 1
         self.last, self.before = np.empty(room, np.int32), np.empty(room, np.int32)
         self.divide(starts)
@@ -182,8 +183,7 @@ cdef class Bundler:
             self.ends[t] += 1
 
 
-def bundle(const int32_t[::1] uses not None, const int64_t[::1] starts not None, const double[::1] values,
-           int32_t n_dense, int32_t n_features):
+def bundle(uses, starts, const double[::1] values, int32_t n_dense, int32_t n_features):
     """Return the features of tokens as bundles and single features, and the features of the bundles.
 
     Token t has the features ``uses[starts[t]:starts[t + 1]]``; features below ``n_dense`` are columns, and the others
@@ -194,14 +194,15 @@ def bundle(const int32_t[::1] uses not None, const int64_t[::1] starts not None,
     has a row for each bundle.
     """
     require(0 <= n_dense <= n_features, "columns must be features")
-    starts = own(starts, np.int64, 1, "starts")
-    cdef Bundler b = Bundler(uses, starts, values, n_features)
+    cdef Memory borders = owned(starts, np.int64, 1, "starts")
+    cdef const int64_t[::1] first = borders
+    cdef Bundler b = Bundler(uses, borders, values, n_features)
     cdef Py_ssize_t n = b.ends.shape[0], t, i, n_rows = 0, r
     cdef int64_t n_runs = 0, n_single = 0, n_columns = 0, n_entries = 0
     cdef int32_t run, feature
     cdef int32_t[::1] row_of = np.full(n_features + b.n_bundles, -1, np.int32)
     for t in range(n):
-        for i in range(starts[t], b.ends[t]):
+        for i in range(first[t], b.ends[t]):
             run = b.uses[i]
             if run < 0 or run < n_features and run >= n_dense and b.totals[run] < FEWEST:
                 n_single += 1
@@ -222,7 +223,7 @@ def bundle(const int32_t[::1] uses not None, const int64_t[::1] starts not None,
     cdef double[::1] entry_values = numbers
     n_columns = n_entries = 0
     for t in range(n):
-        for i in range(starts[t], b.ends[t]):
+        for i in range(first[t], b.ends[t]):
             run = b.uses[i]
             if run >= 0 and row_of[run] >= 0:
                 columns[n_columns], runs[row_of[run]] = row_of[run], run

@@ -9,8 +9,8 @@ from libc.stdint cimport int64_t, uint8_t
 from herdner._ext.memory cimport owned, require
 
 
-def regressors(const double[::1] confidence not None, const double[::1] without_links not None,
-               const int64_t[::1] length not None, document, double nearest, int64_t longest):
+def regressors(const double[::1] confidence not None, const double[::1] without_links not None, length, document,
+               double nearest, int64_t longest):
     """Return the regressors of M entities: float64[4, M].
 
     The rows are the log-odds of ``confidence`` and of ``without_links``, the number of tokens after the first, and the
@@ -20,12 +20,13 @@ def regressors(const double[::1] confidence not None, const double[::1] without_
     return find_regressors(confidence, without_links, length, document, nearest, longest)
 
 
-cdef object find_regressors(const double[::1] confidence, const double[::1] without_links, const int64_t[::1] length,
-                            document, double nearest, int64_t longest):
+cdef object find_regressors(const double[::1] confidence, const double[::1] without_links, length, document,
+                            double nearest, int64_t longest):
+    cdef const int64_t[::1] lengths = owned(length, np.int64, 1, "length")
     cdef const int64_t[::1] documents = owned(document, np.int64, 1, "document")
     cdef Py_ssize_t i, n = confidence.shape[0]
     cdef int64_t n_documents = 0
-    require(without_links.shape[0] == n == length.shape[0] and documents.shape[0] == n,
+    require(without_links.shape[0] == n == lengths.shape[0] and documents.shape[0] == n,
             "each entity needs two probabilities, a length and a document")
     for i in range(n):
         require(0 <= documents[i] < 1 << 48, "documents count from 0")
@@ -40,7 +41,7 @@ cdef object find_regressors(const double[::1] confidence, const double[::1] with
         for i in range(n):
             rows[0, i] = log_odds(confidence[i], nearest)
             rows[1, i] = log_odds(without_links[i], nearest)
-            rows[2, i] = <double> (min(length[i], longest) - 1)
+            rows[2, i] = <double> (min(lengths[i], longest) - 1)
             rows[3, i] = totals[0, documents[i]] / totals[1, documents[i]]
     return result
 
@@ -51,8 +52,8 @@ cdef inline double log_odds(double probability, double nearest) noexcept nogil:
 
 
 def calibrated(const double[::1] confidence not None, const double[::1] without_links not None, is_linked,
-               const int64_t[::1] length not None, document, const double[::1] label_constants not None, linked,
-               unlinked, double length_weight, double document_weight, double nearest, int64_t longest):
+               length, document, const double[::1] label_constants not None, linked, unlinked, double length_weight,
+               double document_weight, double nearest, int64_t longest):
     """Return the calibrated probability of M entities: float64[M]. An entity with probabilities of 1 keeps it.
 
     The first arguments are those of `regressors`; ``is_linked`` bool[M] and ``label_constants`` [M] belong to the

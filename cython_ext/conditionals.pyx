@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 
 from firsts cimport first_double, first_int32, first_int64
-from herdner._ext.memory cimport Memory, memory_behind, own, require, require_offsets
+from herdner._ext.memory cimport Memory, memory_behind, own, owned, require, require_offsets
 from rows cimport MOST_VARIABLES, conditionals
 
 cdef tuple TYPES = (np.int32, np.int32, np.int64, np.float64, np.int64, np.int32, np.int64, np.int32, np.int32,
@@ -83,23 +83,25 @@ cdef bint are_inside(const conditionals *c) noexcept nogil:
     return True
 
 
-def add_unary(double[::1] unary, const int64_t[::1] unary_at, const int32_t[:, ::1] scopes,
-              const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables):
+def add_unary(double[::1] unary, unary_at, scopes, table_of_factor, const double[:] scale, const double[:, ::1] tables):
     """Add factors of one variable: to the log-odds of state 0 of a binary variable, else to the row of its states.
 
     ``unary_at`` [V] holds the start of each variable's row; None means that variable i has the single entry i.
     """
+    cdef const int64_t[::1] starts = None if unary_at is None else owned(unary_at, np.int64, 1, "unary_at")
+    cdef const int32_t[:, ::1] variables = owned(scopes, np.int32, 2, "scopes")
+    cdef const int32_t[:] table = own(table_of_factor, np.int32, 1, "table_of_factor", strided=True)
     cdef int64_t f, j, at
     cdef const double *row
     cdef double *to
     cdef int64_t width = 1 if tables.shape[1] == 2 else tables.shape[1]
     with nogil:
-        for f in range(scopes.shape[0]):
-            at = scopes[f, 0] if unary_at is None else unary_at[scopes[f, 0]]
+        for f in range(variables.shape[0]):
+            at = variables[f, 0] if starts is None else starts[variables[f, 0]]
             if tables.shape[1] == 0 or at < 0 or at > unary.shape[0] - width:
                 with gil:
                     raise IndexError("the row of a variable must be inside unary")
-            row, to = &tables[table_of_factor[f], 0], &unary[at]
+            row, to = &tables[table[f], 0], &unary[at]
             if tables.shape[1] == 2:
                 to[0] += scale[f] * row[0] - scale[f] * row[1]
             else:
@@ -107,22 +109,24 @@ def add_unary(double[::1] unary, const int64_t[::1] unary_at, const int32_t[:, :
                     to[j] += scale[f] * row[j]
 
 
-def normalise(double[::1] rows, const int64_t[::1] row_at, const int32_t[::1] sizes, const int32_t[::1] widths,
-              double[::1] spread):
+def normalise(double[::1] rows, row_at, sizes, widths, double[::1] spread):
     """Shift each row so that its largest entry is 0, and pad it with -inf. Rows of log-odds stay as they are.
 
     ``spread`` [V] receives the largest finite difference between two states. Returns the index of a row that allows no
     state, or -1.
     """
+    cdef const int64_t[::1] starts = owned(row_at, np.int64, 1, "row_at")
+    cdef const int32_t[::1] n_states = owned(sizes, np.int32, 1, "sizes")
+    cdef const int32_t[::1] n_doubles = owned(widths, np.int32, 1, "widths")
     cdef int64_t r, k, begin, fault = -1
     cdef double top, low
     cdef double *row
     cdef int32_t size, width
     with nogil:
-        for r in range(row_at.shape[0]):
-            begin, size, width = row_at[r], sizes[r], widths[r]  # read once: another thread may change the arrays
+        for r in range(starts.shape[0]):
+            begin, size, width = starts[r], n_states[r], n_doubles[r]
             row = &rows[begin]
-            if begin + max(width, size if size != 2 else 1) > rows.shape[0]:
+            if begin < 0 or begin + max(width, size if size != 2 else 1) > rows.shape[0]:
                 with gil:
                     raise IndexError("the row of a variable must be inside rows")
             if size == 2:
@@ -148,43 +152,92 @@ def normalise(double[::1] rows, const int64_t[::1] row_at, const int32_t[::1] si
     return fault
 
 
-def count_incidences(const int32_t[:, ::1] scopes, int64_t[::1] starts):
-    """Add to ``starts[i + 1]`` the number of factors of variable i."""
-    cdef int64_t f, a
-    with nogil:
-        for f in range(scopes.shape[0]):
-            for a in range(scopes.shape[1]):
-                starts[scopes[f, a] + 1] += 1
+def count_incidences(list scopes not None, int64_t n_variables):
+    """Return the first incidence of each variable, int64[V + 1], for the scopes int32[F, a] of groups of factors."""
+    starts_array = np.zeros(max(n_variables, 0) + 1, np.int64)
+    cdef int64_t[::1] starts = starts_array
+    cdef const int32_t[:, ::1] variables
+    cdef int64_t f, a, i
+    for group in list(scopes):
+        variables = owned(group, np.int32, 2, "scopes")
+        with nogil:
+            for f in range(variables.shape[0]):
+                for a in range(variables.shape[1]):
+                    starts[variables[f, a] + 1] += 1
+    for i in range(n_variables):
+        starts[i + 1] += starts[i]
+    return starts_array
 
 
-def fill_incidences(const int32_t[:, ::1] scopes, const int32_t[:] term_of_factor, const int64_t[:, ::1] blocks,
-                    const int32_t[:, ::1] places, const double[:, ::1] spreads, int64_t[::1] cursor,
-                    int32_t[::1] row_at, int64_t[::1] others_at, int32_t[::1] others, int32_t[::1] all_places,
-                    double[::1] spread):
-    """Append the factors of one group to the incidence lists of their variables; ``cursor`` [V]: the end of each list.
+def count_others(list scopes not None, starts):
+    """Return the first entry of each incidence in the lists of other variables, int64[E + 1].
 
-    For position a, ``blocks[a]`` is (start of its rows, doubles in the rows of one term), ``places[a, b]`` the number
-    of doubles by which one state of position b moves the row, and ``spreads[a, t]`` the spread of term t. ``others_at``
-    [E + 1] holds the first of the other variables of each incidence; it is None if each factor has two variables.
+    ``scopes`` are those of `count_incidences`, and ``starts`` is its result.
     """
-    cdef int64_t f, a, b, e, at, arity = scopes.shape[1]
+    cdef int64_t[::1] cursor = np.array(owned(starts, np.int64, 1, "starts"))
+    cdef int64_t f, a, i, e, n = cursor.shape[0] - 1
+    require(n >= 0, "starts must have an entry more than there are variables")
+    others_at_array = np.zeros(max(cursor[n], 0) + 1, np.int64)
+    cdef int64_t[::1] others_at = others_at_array
+    cdef const int32_t[:, ::1] variables
+    for group in list(scopes):
+        variables = owned(group, np.int32, 2, "scopes")
+        with nogil:
+            for f in range(variables.shape[0]):
+                for a in range(variables.shape[1]):
+                    i = variables[f, a]
+                    others_at[cursor[i] + 1] = variables.shape[1] - 1
+                    cursor[i] += 1
+    for e in range(others_at.shape[0] - 1):
+        others_at[e + 1] += others_at[e]
+    return others_at_array
+
+
+def fill_incidences(list groups not None, starts, others_at, double[::1] spread not None):
+    """Return (row_at, others, places) of the factors of all groups, in the order of the groups and their factors.
+
+    A group is a tuple (scopes int32[F, a], term_of_factor int32[F], blocks int64[a, 2], strides int32[a, a], spreads
+    float64[a, terms]). For position b, ``blocks[b]`` is (start of its rows, doubles in the rows of one term),
+    ``strides[b, c]`` the number of doubles by which one state of position c moves the row, and ``spreads[b, t]`` the
+    spread of term t, which is added to ``spread`` [V]. ``starts`` and ``others_at`` are results of `count_incidences`
+    and `count_others`; ``others_at`` is None if each factor has two variables, and ``places`` is then None.
+    """
+    cdef int64_t[::1] cursor = np.array(owned(starts, np.int64, 1, "starts"))
+    cdef const int64_t[::1] first = None if others_at is None else owned(others_at, np.int64, 1, "others_at")
+    cdef int64_t f, a, b, e, at, arity, n = cursor.shape[0] - 1
     cdef int32_t i, term
-    with nogil:
-        for f in range(scopes.shape[0]):
-            term = term_of_factor[f]
-            for a in range(arity):
-                i = scopes[f, a]
-                e = cursor[i]
-                cursor[i] += 1
-                row_at[e] = <int32_t> (blocks[a, 0] + term * blocks[a, 1])
-                spread[i] += spreads[a, term]
-                at = e if others_at is None else others_at[e]
-                for b in range(arity):
-                    if b != a:
-                        others[at] = scopes[f, b]
-                        if all_places is not None:
-                            all_places[at] = places[a, b]
-                        at += 1
+    require(n >= 0 and cursor[n] >= 0, "starts must have an entry more than there are variables")
+    require(first is None or first.shape[0] == cursor[n] + 1 and first[cursor[n]] >= 0, "each incidence needs others")
+    row_at_array = np.empty(cursor[n], np.int32)
+    others_array = np.empty(cursor[n] if first is None else first[cursor[n]], np.int32)
+    places_array = None if first is None else np.empty(len(others_array), np.int32)
+    cdef int32_t[::1] row_at = row_at_array, others = others_array, places = places_array
+    cdef const int32_t[:, ::1] variables, strides
+    cdef const int32_t[::1] term_of
+    cdef const int64_t[:, ::1] blocks
+    cdef const double[:, ::1] spreads
+    for group in list(groups):
+        scopes, term_of_factor, own_blocks, own_strides, spreads = group
+        variables, term_of = owned(scopes, np.int32, 2, "scopes"), owned(term_of_factor, np.int32, 1, "term_of_factor")
+        blocks, strides = owned(own_blocks, np.int64, 2, "blocks"), owned(own_strides, np.int32, 2, "strides")
+        arity = variables.shape[1]
+        with nogil:
+            for f in range(variables.shape[0]):
+                term = term_of[f]
+                for a in range(arity):
+                    i = variables[f, a]
+                    e = cursor[i]
+                    cursor[i] += 1
+                    row_at[e] = <int32_t> (blocks[a, 0] + term * blocks[a, 1])
+                    spread[i] += spreads[a, term]
+                    at = e if first is None else first[e]
+                    for b in range(arity):
+                        if b != a:
+                            others[at] = variables[f, b]
+                            if places is not None:
+                                places[at] = strides[a, b]
+                            at += 1
+    return row_at_array, others_array, places_array
 
 
 cdef inline int64_t age(int64_t i, int64_t j, int64_t n) noexcept nogil:
@@ -192,69 +245,64 @@ cdef inline int64_t age(int64_t i, int64_t j, int64_t n) noexcept nogil:
     return i - j if j < i else i - j + n
 
 
-def sort_pairs(const int64_t[::1] starts, int32_t[::1] row_at, int32_t[::1] others):
+def sort_pairs(starts, int32_t[::1] row_at, int32_t[::1] others):
     """Sort the pairs of each variable: first those with earlier variables in descending order, then those with later
     variables in descending order. Lists of more than 64 pairs are not sorted."""
-    cdef int64_t i, e, to, n = starts.shape[0] - 1
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
+    cdef int64_t i, e, to, n = first.shape[0] - 1
     cdef int32_t row, other
     with nogil:
         for i in range(n):
-            if starts[i + 1] - starts[i] > 64:
+            if first[i + 1] - first[i] > 64:
                 continue
-            for e in range(starts[i] + 1, starts[i + 1]):
+            for e in range(first[i] + 1, first[i + 1]):
                 row, other, to = row_at[e], others[e], e
-                while to > starts[i] and age(i, others[to - 1], n) > age(i, other, n):
+                while to > first[i] and age(i, others[to - 1], n) > age(i, other, n):
                     row_at[to], others[to] = row_at[to - 1], others[to - 1]
                     to -= 1
                 row_at[to], others[to] = row, other
 
 
-def pad_incidences(const int64_t[::1] starts, const int32_t[::1] row_at, const int32_t[::1] others,
-                   const double[::1] rows, const int64_t[::1] new_starts, int32_t[::1] new_row_at,
+def pad_incidences(starts, row_at, others, const double[::1] rows, new_starts, int32_t[::1] new_row_at,
                    int32_t[::1] new_others, double[::1] new_rows):
     """Copy lists of binary pairs into longer lists, padded with neutral pairs (log-odds 0).
 
     ``new_rows`` has a separate row for each entry; or, if it is two doubles longer than ``rows``, the same rows and one
     neutral row.
     """
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
+    cdef const int64_t[::1] new = owned(new_starts, np.int64, 1, "new_starts")
+    cdef const int32_t[::1] row = owned(row_at, np.int32, 1, "row_at"), other = owned(others, np.int32, 1, "others")
     cdef int64_t i, e, to
     cdef int32_t neutral = <int32_t> rows.shape[0]
     cdef bint is_separate = new_rows.shape[0] != rows.shape[0] + 2
     with nogil:
-        for i in range(starts.shape[0] - 1):
-            e = starts[i]
-            for to in range(new_starts[i], new_starts[i + 1]):
-                new_others[to] = others[e] if e < starts[i + 1] else 0
-                new_row_at[to] = <int32_t> (2 * to) if is_separate else (row_at[e] if e < starts[i + 1] else neutral)
-                if is_separate and e < starts[i + 1]:
-                    new_rows[2 * to] = rows[row_at[e]]
-                    new_rows[2 * to + 1] = rows[row_at[e] + 1]
+        for i in range(first.shape[0] - 1):
+            e = first[i]
+            for to in range(new[i], new[i + 1]):
+                new_others[to] = other[e] if e < first[i + 1] else 0
+                new_row_at[to] = <int32_t> (2 * to) if is_separate else (row[e] if e < first[i + 1] else neutral)
+                if is_separate and e < first[i + 1]:
+                    new_rows[2 * to] = rows[row[e]]
+                    new_rows[2 * to + 1] = rows[row[e] + 1]
                 e += 1
         if not is_separate:
             new_rows[:neutral] = rows
 
 
-def mark_independent(const int64_t[::1] starts, const int32_t[::1] others, int64_t size, uint8_t[::1] flags):
+def mark_independent(starts, others, int64_t size, uint8_t[::1] flags):
     """Set flags[b] = 1 where no two of the variables b * size to (b + 1) * size - 1 are neighbours, else 0."""
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
+    cdef const int32_t[::1] other = owned(others, np.int32, 1, "others")
     cdef int64_t i, e, b
     cdef uint8_t independent
     with nogil:
         for b in range(flags.shape[0]):
             independent = 1
             for i in range(b * size, (b + 1) * size):
-                for e in range(starts[i], starts[i + 1]):
-                    independent &= not (b * size <= others[e] < (b + 1) * size)
+                for e in range(first[i], first[i + 1]):
+                    independent &= not (b * size <= other[e] < (b + 1) * size)
             flags[b] = independent
-
-
-def count_others(const int32_t[:, ::1] scopes, int64_t[::1] cursor, int64_t[::1] others_at):
-    """Set ``others_at[e + 1]`` to the number of other variables of each incidence e, in the order of the lists."""
-    cdef int64_t f, a
-    with nogil:
-        for f in range(scopes.shape[0]):
-            for a in range(scopes.shape[1]):
-                others_at[cursor[scopes[f, a]] + 1] = scopes.shape[1] - 1
-                cursor[scopes[f, a]] += 1
 
 
 cdef int compare(const void *a, const void *b) noexcept nogil:
@@ -262,44 +310,48 @@ cdef int compare(const void *a, const void *b) noexcept nogil:
     return (left > right) - (left < right)
 
 
-def sort_distinct(int64_t[::1] starts, int32_t[::1] members):
-    """Sort each list ``members[starts[i]:starts[i + 1]]`` and remove repetitions. Return the total length."""
-    cdef int64_t i, e, begin, end, to = 0
+def sort_distinct(starts, members):
+    """Sort each list ``members[starts[i]:starts[i + 1]]`` and remove repetitions. Return the new (starts, members)."""
+    starts_array = np.array(owned(starts, np.int64, 1, "starts"))
+    members_array = np.array(owned(members, np.int32, 1, "members"))
+    require_offsets(starts_array, len(members_array), "starts")
+    cdef int64_t[::1] first = starts_array
+    cdef int32_t[::1] member = members_array
+    cdef int64_t i, e, begin = 0, end, to = 0
     with nogil:
-        begin = 0
-        for i in range(starts.shape[0] - 1):
-            end = starts[i + 1]
+        for i in range(first.shape[0] - 1):
+            end = first[i + 1]
             if begin < end:
-                if end > members.shape[0]:
-                    with gil:
-                        raise IndexError("starts must be inside members")
-                qsort(&members[begin], end - begin, sizeof(int32_t), compare)
-            starts[i] = to
+                qsort(&member[begin], end - begin, sizeof(int32_t), compare)
+            first[i] = to
             for e in range(begin, end):
-                if e == begin or members[e] != members[e - 1]:
-                    members[to] = members[e]
+                if e == begin or member[e] != member[e - 1]:
+                    member[to] = member[e]
                     to += 1
             begin = end
-        starts[starts.shape[0] - 1] = to
-    return to
+        first[first.shape[0] - 1] = to
+    return starts_array, members_array[:to].copy()
 
 
-def colour(const int64_t[::1] starts, const int32_t[::1] members, int32_t[::1] colours):
-    """Colour the variables greedily in their order, each by the smallest free colour. Return the number of colours."""
-    cdef int64_t i, e, n = starts.shape[0] - 1, n_colours = 0
+def colour(starts, members):
+    """Colour the variables greedily in their order, each by the smallest free colour. Return their colours int32[V]."""
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
+    cdef const int32_t[::1] member = owned(members, np.int32, 1, "members")
+    cdef int64_t i, e, n = first.shape[0] - 1
     cdef int64_t[::1] taken = np.full(n + 1, -1, np.int64)
+    colours_array = np.zeros(max(n, 0), np.int32)
+    cdef int32_t[::1] colours = colours_array
     cdef int32_t c
     with nogil:
         for i in range(n):
-            for e in range(starts[i], starts[i + 1]):
-                if members[e] < i:
-                    taken[colours[members[e]]] = i
+            for e in range(first[i], first[i + 1]):
+                if member[e] < i:
+                    taken[colours[member[e]]] = i
             c = 0
             while taken[c] == i:
                 c += 1
             colours[i] = c
-            n_colours = max(n_colours, c + 1)
-    return n_colours
+    return colours_array
 
 
 def largest_odds(const double[::1] unary):
@@ -317,16 +369,17 @@ def largest_odds(const double[::1] unary):
     return largest, fault
 
 
-def grid_columns(const int32_t[:, ::1] scopes, int64_t n_variables):
+def grid_columns(scopes, int64_t n_variables):
     """Recognise a grid in raster order. Return (columns, wraps), or (0, False) if the pairs form no grid.
 
     The pairs must come first along columns, then along rows, each in the order of their first variables.
     """
-    cdef int64_t n_pairs = scopes.shape[0], columns, rows, r, c, f = 0
+    cdef const int32_t[:, ::1] pairs = owned(scopes, np.int32, 2, "scopes")
+    cdef int64_t n_pairs = pairs.shape[0], columns, rows, r, c, f = 0
     cdef bint wraps, fits
     if not n_pairs:
         return 0, False
-    columns = scopes[0, 1] - scopes[0, 0]
+    columns = pairs[0, 1] - pairs[0, 0]
     if columns < 3 or n_variables % columns or n_variables < 3 * columns:
         return 0, False
     rows = n_variables // columns
@@ -337,10 +390,10 @@ def grid_columns(const int32_t[:, ::1] scopes, int64_t n_variables):
         fits = True
         for r in range(rows if wraps else rows - 1):
             for c in range(columns):
-                fits &= scopes[f, 0] == r * columns + c and scopes[f, 1] == (r + 1) % rows * columns + c
+                fits &= pairs[f, 0] == r * columns + c and pairs[f, 1] == (r + 1) % rows * columns + c
                 f += 1
         for r in range(rows):
             for c in range(columns if wraps else columns - 1):
-                fits &= scopes[f, 0] == r * columns + c and scopes[f, 1] == r * columns + (c + 1) % columns
+                fits &= pairs[f, 0] == r * columns + c and pairs[f, 1] == r * columns + (c + 1) % columns
                 f += 1
     return (columns if fits else 0), fits and wraps

@@ -9,7 +9,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.influence cimport InfluenceMatrix
-from herdner._ext.memory cimport require
+from herdner._ext.memory cimport owned, require
 from matrix cimport Matrix, capped, row_times
 
 cdef enum:
@@ -169,7 +169,8 @@ cdef class Descent:
         """Return private copies of the variables of a scan and of the important ones."""
         cdef const int32_t[::1] variables
         cdef Py_ssize_t k
-        copies = np.array(order), np.array(important), np.array(importance)
+        copies = (np.array(owned(order, np.int32, 1, "order")), np.array(owned(important, np.int32, 1, "important")),
+                  np.array(importance))
         for variables in copies[:2]:
             for k in range(variables.shape[0]):
                 require(0 <= variables[k] < self.c.n, "scans consist of variables of the influence matrix")
@@ -195,8 +196,8 @@ cdef class Descent:
         for t in range(order.shape[0]):
             self.b[order[t]] = self.pull(order[t])
 
-    def run(self, int32_t[::1] order not None, const int32_t[::1] important not None,
-            const double[::1] importance not None, double goal, double[::1] before not None):
+    def run(self, int32_t[::1] order not None, important, const double[::1] importance not None, double goal,
+            double[::1] before not None):
         """Optimise ``order`` [T] in place for the importance of the ``important`` variables, which must be distinct.
 
         Stops once the Dobrushin variation is at most ``goal``. ``before`` [T] is scratch. Returns (variation of the
@@ -205,9 +206,9 @@ cdef class Descent:
         cdef int64_t t, e, k, best, left = order.shape[0], since = 0
         cdef int32_t i
         cdef double now, first, moved
-        cdef int32_t[::1] scan
+        cdef int32_t[::1] scan, chosen
         require(before.shape[0] == order.shape[0], "before must have an entry for each step")
-        scan, important, importance = self.checked(order, important, importance)
+        scan, chosen, importance = self.checked(order, important, importance)
         self.enter()
         with nogil:
             for t in range(scan.shape[0]):
@@ -215,10 +216,10 @@ cdef class Descent:
                 self.see(i)
                 before[t] = self.b[i]
                 self.b[i] = self.pull(i)
-            for k in range(important.shape[0]):
-                self.weigh(important[k], importance[k])
-            for k in range(important.shape[0]):
-                self.refresh(important[k])
+            for k in range(chosen.shape[0]):
+                self.weigh(chosen[k], importance[k])
+            for k in range(chosen.shape[0]):
+                self.refresh(chosen[k])
             first = now = self.bound()
             for t in range(scan.shape[0] - 1, -1, -1):
                 if since >= self.n_support:  # as in walk_recorded
@@ -249,23 +250,22 @@ cdef class Descent:
         order[:] = scan
         return first, left
 
-    def variation(self, const int32_t[::1] order not None, const int32_t[::1] important not None,
-                  const double[::1] importance not None):
+    def variation(self, order, important, const double[::1] importance not None):
         """Return the Dobrushin variation of an order, as computed by `walk`. Call `reset` before the next use."""
         cdef int64_t k
         cdef double total = 0.0
-        order, important, importance = self.checked(order, important, importance)
+        cdef int32_t[::1] scan, chosen
+        scan, chosen, importance = self.checked(order, important, importance)
         self.enter()
         with nogil:
-            self.walk(order)
-            for k in range(important.shape[0]):
-                self.see(important[k])
-                total += importance[k] * self.b[important[k]]
+            self.walk(scan)
+            for k in range(chosen.shape[0]):
+                self.see(chosen[k])
+                total += importance[k] * self.b[chosen[k]]
         self.busy = False
         return total
 
-    def mark_reaching(self, const int32_t[::1] order not None, const int32_t[::1] important not None,
-                      const double[::1] importance not None, uint8_t[::1] reach not None):
+    def mark_reaching(self, order, important, const double[::1] importance not None, uint8_t[::1] reach not None):
         """Set reach[t] = 1 where the Dobrushin variation depends on step t.
 
         It does not depend on a step whose variable never influences an important one, or is drawn again before it does.
@@ -273,18 +273,19 @@ cdef class Descent:
         """
         cdef int64_t t, e, k
         cdef double moved
-        require(reach.shape[0] == order.shape[0], "reach must have an entry for each step")
-        order, important, importance = self.checked(order, important, importance)
+        cdef int32_t[::1] scan, chosen
+        scan, chosen, importance = self.checked(order, important, importance)
+        require(reach.shape[0] == scan.shape[0], "reach must have an entry for each step")
         self.enter()
         with nogil:
-            for k in range(important.shape[0]):
-                self.weigh(important[k], importance[k])
-            for t in range(order.shape[0] - 1, -1, -1):
-                moved = self.d[order[t]]
+            for k in range(chosen.shape[0]):
+                self.weigh(chosen[k], importance[k])
+            for t in range(scan.shape[0] - 1, -1, -1):
+                moved = self.d[scan[t]]
                 reach[t] = moved != 0.0
                 if moved:
-                    self.d[order[t]] = 0.0
-                    for e in range(self.c.starts[order[t]], self.c.starts[order[t] + 1]):
+                    self.d[scan[t]] = 0.0
+                    for e in range(self.c.starts[scan[t]], self.c.starts[scan[t] + 1]):
                         k = self.c.sources[e]
                         self.weigh(k, self.d[k] + moved * self.c.values[e])
         self.busy = False

@@ -646,7 +646,7 @@ cdef class CompiledMessages:
             return None
         return MessageBucket(self)
 
-    def log_rows(self, Py_ssize_t place, const int32_t[:, ::1] states not None):
+    def log_rows(self, Py_ssize_t place, states):
         """Return the log-potentials of the states of a bucket's variable, given joint states; each row has a constant.
 
         Args:
@@ -660,23 +660,25 @@ cdef class CompiledMessages:
         cdef int64_t at
         cdef const Table* table
         cdef const Node* node
-        cdef int32_t digits[MOST_AXES]
-        if not (0 <= place < self.tree.n and self.n_done == self.tree.n and states.shape[1] == self.tree.n):
+        states = np.asarray(states)
+        if not (0 <= place < self.tree.n and self.n_done == self.tree.n and states.shape[1:] == (self.tree.n,)):
             raise ValueError("the bucket must exist, the messages must be complete, and states must fit the graph")
         node = &self.tree.nodes[place]
-        result = np.zeros((states.shape[0], node.n_states))
+        # Only the separator is copied: this method is called for each bucket with all states.
+        variables = np.asarray(<int32_t[:node.n_axes]> node.separator) if node.n_axes else np.zeros(0, np.int32)
+        cdef const int32_t[:, ::1] digits = np.take(states, variables, axis=1)
+        result = np.zeros((digits.shape[0], node.n_states))
         cdef double[:, ::1] rows = result
-        for row in range(states.shape[0]):
+        for row in range(digits.shape[0]):
             for a in range(node.n_axes):
-                digits[a] = states[row, node.separator[a]]
-                if not 0 <= digits[a] < node.widths[a]:
+                if not 0 <= digits[row, a] < node.widths[a]:
                     raise ValueError("states must be at least 0 and below the sizes")
             for i in range(node.n_inputs):
                 table = &self.tree.tables[node.sources[i]] if node.sources[i] >= 0 else \
                     &self.tables[-1 - node.sources[i]]
                 at = 0
                 for a in range(node.n_axes):
-                    at += node.strides[i * node.n_axes + a] * digits[a]
+                    at += node.strides[i * node.n_axes + a] * digits[row, a]
                 for x in range(node.n_states):
                     rows[row, x] += table.values[at + x] if table.in_logs else log(table.values[at + x])
         return result

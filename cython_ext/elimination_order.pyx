@@ -40,13 +40,13 @@ cdef struct EliminationGraph:
     uint64_t work         # entries that were read or moved
 
 
-cdef int fill_graph(EliminationGraph* g, starts_, neighbours_) except -1:
-    """Check and copy the neighbours of all vertices; the heap is empty."""
+cdef int fill_graph(EliminationGraph* g, starts_, neighbours_, Py_ssize_t n) except -1:
+    """Check and copy the neighbours of n vertices; the heap is empty."""
     cdef const int64_t[::1] starts = owned(starts_, np.int64, 1, "starts")
     cdef const int32_t[::1] neighbours = owned(neighbours_, np.int32, 1, "neighbours")
-    cdef Py_ssize_t v, n = starts.shape[0] - 1
+    cdef Py_ssize_t v
     cdef int64_t e
-    if n < 0 or n >= 1 << 31 or starts[0] != 0 or starts[n] != neighbours.shape[0]:
+    if starts.shape[0] != n + 1 or n >= 1 << 31 or starts[0] != 0 or starts[n] != neighbours.shape[0]:
         raise ValueError("starts and neighbours do not fit each other")
     g.n, g.heap.size, g.work = 0, 0, 0
     g.neighbours = <int32_t**> zeroed_memory(n + 1, sizeof(int32_t*))
@@ -168,8 +168,8 @@ cdef class GreedyOrder:
     cdef readonly bint is_hopeless      # a bucket has more cells than the limit: the search ended without an order
     cdef bint busy             # a thread uses the graph
 
-    def __cinit__(self, const int64_t[::1] starts not None, const int32_t[::1] neighbours not None,
-                  const double[::1] log_sizes not None, int criterion, uint64_t seed, double limit, double spread):
+    def __cinit__(self, starts, neighbours, const double[::1] log_sizes not None, int criterion, uint64_t seed,
+                  double limit, double spread):
         """Check and copy a graph.
 
         Args:
@@ -181,9 +181,9 @@ cdef class GreedyOrder:
             spread: Relative size of the random noise on costs; 0 for none.
         """
         cdef Py_ssize_t v, e, n = log_sizes.shape[0]
-        if starts.shape[0] != n + 1 or not 0 <= criterion <= 2:
-            raise ValueError("starts and log_sizes do not fit each other, or the criterion is not 0, 1 or 2")
-        fill_graph(&self.g, starts, neighbours)
+        if not 0 <= criterion <= 2:
+            raise ValueError("the criterion is not 0, 1 or 2")
+        fill_graph(&self.g, starts, neighbours, n)
         self.log_size = <double*> array_memory(n + 1, sizeof(double))
         self.weight = <double*> array_memory(n + 1, sizeof(double))
         self.weight_sum = <double*> array_memory(n + 1, sizeof(double))
@@ -398,8 +398,7 @@ cdef class GreedyOrder:
         return True
 
 
-def least_largest_bucket(const int64_t[::1] starts not None, const int32_t[::1] neighbours not None,
-                         const double[::1] log_sizes not None):
+def least_largest_bucket(starts, neighbours, const double[::1] log_sizes not None):
     """Return a lower bound on log2 of the cells of the largest bucket of any elimination order.
 
     In each subgraph, the vertex that an order eliminates first has a bucket that contains all its neighbours in the
@@ -413,11 +412,9 @@ def least_largest_bucket(const int64_t[::1] starts not None, const int32_t[::1] 
     cdef Py_ssize_t e
     cdef int32_t u, v
     cdef double bound = 0, key
-    if starts.shape[0] != log_sizes.shape[0] + 1:
-        raise ValueError("starts and log_sizes do not fit each other")
     g.neighbours, g.degree, g.room, g.heap.items, g.heap.place, g.heap.key = NULL, NULL, NULL, NULL, NULL, NULL
     try:
-        fill_graph(&g, starts, neighbours)
+        fill_graph(&g, starts, neighbours, log_sizes.shape[0])
         with nogil:
             for v in range(<int32_t> g.n):
                 key = log_sizes[v]
@@ -439,8 +436,7 @@ def least_largest_bucket(const int64_t[::1] starts not None, const int32_t[::1] 
 
 # Blocks ---------------------------------------------------------------------------------------------------------------
 
-def find_block(const int64_t[::1] starts not None, const int32_t[::1] neighbours not None,
-               const double[::1] log_sizes not None, Py_ssize_t width, double most_log2_cells,
+def find_block(starts, neighbours, const double[::1] log_sizes not None, Py_ssize_t width, double most_log2_cells,
                const double[::1] ties not None, unsigned char[::1] is_missing not None):
     """Return the vertices of one block in the order of their elimination, int32[k].
 
@@ -460,16 +456,16 @@ def find_block(const int64_t[::1] starts not None, const int32_t[::1] neighbours
     cdef bint has_memory = True
     cdef double log_cells
     cdef int32_t[::1] block
-    if starts.shape[0] != n + 1 or ties.shape[0] != n or is_missing.shape[0] != n:
-        raise ValueError("starts, log_sizes, ties and is_missing do not fit each other")
+    if ties.shape[0] != n or is_missing.shape[0] != n:
+        raise ValueError("log_sizes, ties and is_missing do not fit each other")
     g.neighbours, g.degree, g.room, g.heap.items, g.heap.place, g.heap.key = NULL, NULL, NULL, NULL, NULL, NULL
     by_degree = g
     array = np.zeros(n, np.int32)
     block = array
     try:
-        fill_graph(&g, starts, neighbours)
+        fill_graph(&g, starts, neighbours, n)
         # A second heap, of which only the keys are used; the vertex to leave out has the smallest key.
-        fill_graph(&by_degree, np.zeros(n + 1, np.int64), np.zeros(0, np.int32))
+        fill_graph(&by_degree, np.zeros(n + 1, np.int64), np.zeros(0, np.int32), n)
         with nogil:
             for v in range(<int32_t> n):
                 set_key(&g.heap, v, g.degree[v] + ties[v])

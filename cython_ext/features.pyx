@@ -411,7 +411,7 @@ cdef class Extractor:
                 starts[i + 1] = k
         return np.asarray(starts), np.asarray(keys)[:k].copy()
 
-    def origins(self, tokens, sentence_offsets, const int64_t[::1] chosen not None):
+    def origins(self, tokens, sentence_offsets, chosen):
         """Return the features of the tokens ``chosen`` [m] in the order of `keys`, and the origin of each feature.
 
         Returns (starts int64[m + 1], keys uint64[F], origins int32[F, 2], attributes uint64[n, A]). Rows of origins are
@@ -419,14 +419,14 @@ cdef class Extractor:
         of another occurrence. Columns of attributes are `TYPE_ATTRIBUTES`, `POSITION_ATTRIBUTES` and the gazetteers; 0
         means that a token does not have the attribute.
         """
+        cdef const int64_t[::1] places = owned(chosen, np.int64, 1, "chosen")
         cdef Context context = self.context(tokens, sentence_offsets, None)
         cdef const int64_t[::1] offsets = context.offsets
-        cdef Py_ssize_t n = context.view.n, m = chosen.shape[0], i, j, s, k = 0
+        cdef Py_ssize_t n = context.view.n, m = places.shape[0], i, j, s, k = 0
         cdef int64_t[::1] starts = np.zeros(m + 1, np.int64)
         cdef uint64_t[::1] keys = np.empty(m * self.max_keys + 1, np.uint64)
         cdef int32_t[:, ::1] origins = np.empty((m * self.max_keys + 1, 2), np.int32)
         cdef uint64_t[:, ::1] attributes = np.empty((n, N_TYPE_ATTRIBUTES + self.n_position), np.uint64)
-        chosen = np.array(chosen)
         context.mark_places()
         for s in range(offsets.shape[0] - 1):
             context.describe(s, self.gazetteers)
@@ -436,11 +436,11 @@ cdef class Extractor:
                 for j in range(self.n_position):
                     attributes[i, N_TYPE_ATTRIBUTES + j] = position_of(&context.view, i)[j]
         for i in range(m):
-            if not 0 <= chosen[i] < n:
-                raise ValueError(f"token {chosen[i]} does not exist: the document has {n} tokens")
-            s = context.view.sentence[chosen[i]]
+            if not 0 <= places[i] < n:
+                raise ValueError(f"token {places[i]} does not exist: the document has {n} tokens")
+            s = context.view.sentence[places[i]]
             context.describe(s, self.gazetteers)
-            k += self.token_keys(context, chosen[i], offsets[s], offsets[s + 1], &keys[k],
+            k += self.token_keys(context, places[i], offsets[s], offsets[s + 1], &keys[k],
                                  <Origin*> &origins[k, 0])
             starts[i + 1] = k
         return np.asarray(starts), np.asarray(keys)[:k].copy(), np.asarray(origins)[:k].copy(), np.asarray(attributes)

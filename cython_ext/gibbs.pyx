@@ -64,6 +64,7 @@ cdef extern from "engine/engine.h" nogil:
     void engine_fill_counting_tables(engine *e)
     int64_t engine_count_states(engine *e, int64_t first, int64_t last)
     const uint16_t *engine_state(const engine *e)
+    const int64_t *engine_counting_keys(const engine *e)
     double engine_best_log_potential(const engine *e)
     double engine_log_potential_of(const engine *e, const uint16_t *x)
     int64_t engine_n_recorded(const engine *e)
@@ -331,16 +332,20 @@ cdef class Engine:
             engine_flush(self.e)
 
     def fill_counting_tables(self, tables):
-        """Fill the `CountingTables` of a small graph and prepare `count_states`."""
+        """Fill private copies of the `CountingTables` of a small graph, which `count_states` reads.
+
+        Returns the filled ``keys``, int64[n, 2^n].
+        """
         require(self.begun and not any(self.busy), "the run has not begun, or advances")
         self.enter(0)
         try:
             self.counts_states = False
             self.fill(PART_COUNTING, tables)
             self.require_sound(engine_counting_fault(self.e, 0))
-            self.counts_states = True
             with nogil:
                 engine_fill_counting_tables(self.e)
+            self.counts_states = True
+            return np.array(<const int64_t[:self.n_variables, :1 << self.n_variables]> engine_counting_keys(self.e))
         finally:
             self.busy[0] = 0
 
@@ -352,8 +357,8 @@ cdef class Engine:
                 and last * self.n_steps - self.first_uniform <= self.uniforms.shape[0]), "updates need uniform numbers")
         self.require_sound(engine_counting_fault(self.e, 1))
         self.enter(0)
-        # With the GIL: the loop reads positions from tables that Python code of another thread could change.
-        fault = engine_count_states(self.e, first, last)
+        with nogil:
+            fault = engine_count_states(self.e, first, last)
         self.busy[0] = 0
         return fault, engine_fault_variable(self.e, 0)
 

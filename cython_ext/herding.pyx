@@ -1,7 +1,11 @@
 # cython: language_level=3, boundscheck=True
 """Herding over a finite set. Called by ``herdner.studies.herding``, which checks the arguments."""
 
+import numpy as np
+
 from libc.stdint cimport int64_t
+
+from herdner._ext.memory cimport owned
 
 
 def herd(const double[:, ::1] features, const double[::1] moments, double[::1] weights, int64_t[::1] samples):
@@ -26,21 +30,22 @@ def herd(const double[:, ::1] features, const double[::1] moments, double[::1] w
             samples[t] = best
 
 
-def herd_categorical(const int64_t[::1] parts, int64_t whole, int64_t[::1] weights, int64_t[::1] samples):
+def herd_categorical(parts, int64_t whole, int64_t[::1] weights, int64_t[::1] samples):
     """Herd ``samples`` [T] from the probabilities ``parts`` [K] / ``whole``.
 
     The features are indicators; states of probability 0 are never chosen. ``weights`` [K] are integers in units of
     1 / ``whole``, so that no rounding error accumulates.
     """
+    cdef const int64_t[::1] part = owned(parts, np.int64, 1, "parts")
     cdef int64_t t, k, best
     with nogil:
         for t in range(samples.shape[0]):
             best = -1
-            for k in range(parts.shape[0]):
-                if parts[k] > 0 and (best < 0 or weights[k] > weights[best]):
+            for k in range(part.shape[0]):
+                if part[k] > 0 and (best < 0 or weights[k] > weights[best]):
                     best = k
-            for k in range(parts.shape[0]):
-                weights[k] += parts[k]
+            for k in range(part.shape[0]):
+                weights[k] += part[k]
             if best < 0:
                 break  # the probabilities are all 0
             weights[best] -= whole

@@ -11,7 +11,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isnan, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from herdner._ext.memory cimport Memory, memory_behind, own, require, require_offsets
+from herdner._ext.memory cimport Memory, memory_behind, own, owned, require, require_offsets
 from matrix cimport Matrix, row_times
 
 
@@ -35,52 +35,56 @@ cdef class InfluenceMatrix:
         return InfluenceMatrix, tuple([memory.to_array() for memory in self.memories])
 
 
-def count_pairs(const int32_t[:, ::1] pairs, int64_t[::1] starts):
-    """Add to ``starts[i + 1]`` the number of pairs of variable i."""
-    cdef int64_t f
-    require(pairs.shape[1] == 2, "pairs must have two columns")
+def symmetric_rows(int64_t n, pairs, const double[:] strength not None):
+    """Return the sparse rows (starts int64[n + 1], sources int32[nnz], values float64[nnz]) of a symmetric matrix.
+
+    Both rows of each of the ``pairs`` int32[F, 2] get an entry with its strength. The strengths of repeated pairs are
+    summed, at the place of the first.
+    """
+    cdef const int32_t[:, ::1] ends = owned(pairs, np.int32, 2, "pairs")
+    cdef int64_t f, e, i, k, begin, end, to = 0, n_pairs = ends.shape[0]
+    cdef int32_t j
+    require(ends.shape[1] == 2 and strength.shape[0] == n_pairs, "pairs must have two columns, and a strength each")
+    starts_array = np.zeros(max(n, 0) + 1, np.int64)
+    sources_array, values_array = np.empty(2 * n_pairs, np.int32), np.empty(2 * n_pairs)
+    cdef int64_t[::1] starts = starts_array, cursor, seen
+    cdef int32_t[::1] sources = sources_array
+    cdef double[::1] values = values_array
+    for f in range(n_pairs):
+        require(0 <= ends[f, 0] < n and 0 <= ends[f, 1] < n, "pairs must consist of variables")
     with nogil:
-        for f in range(pairs.shape[0]):
-            starts[pairs[f, 0] + 1] += 1
-            starts[pairs[f, 1] + 1] += 1
-
-
-def place_pairs(const int32_t[:, ::1] pairs, const double[:] strength, int64_t[::1] cursor, int32_t[::1] sources,
-                double[::1] values):
-    """Append each pair, with its strength, to the rows of its two variables; ``cursor`` [V] is the end of each row."""
-    cdef int64_t f, e
-    cdef int32_t i, j
-    require(pairs.shape[1] == 2, "pairs must have two columns")
+        for f in range(n_pairs):
+            starts[ends[f, 0] + 1] += 1
+            starts[ends[f, 1] + 1] += 1
+        for i in range(n):
+            starts[i + 1] += starts[i]
+    cursor = starts_array[:n].copy()
     with nogil:
-        for f in range(pairs.shape[0]):
-            i, j = pairs[f, 0], pairs[f, 1]
-            e = cursor[i]
-            cursor[i] += 1
-            sources[e], values[e] = j, strength[f]
-            e = cursor[j]
-            cursor[j] += 1
-            sources[e], values[e] = i, strength[f]
-
-
-def merge_repeated(int64_t[::1] starts, int32_t[::1] sources, double[::1] values):
-    """Sum the entries of a row that have the same source, at the place of the first. Return how many are left."""
-    cdef int64_t i, e, begin, end, to = 0, n = starts.shape[0] - 1
-    cdef int64_t[::1] seen = np.full(n, -1, np.int64)
+        for f in range(n_pairs):
+            for k in range(2):
+                e = cursor[ends[f, k]]
+                cursor[ends[f, k]] += 1
+                sources[e], values[e] = ends[f, 1 - k], strength[f]
+    seen = cursor
+    seen[:] = -1
     with nogil:
         begin = 0
         for i in range(n):
             end = starts[i + 1]
             starts[i] = to
             for e in range(begin, end):
-                if seen[sources[e]] >= starts[i]:
-                    values[seen[sources[e]]] += values[e]
+                j = sources[e]
+                if seen[j] >= starts[i]:
+                    values[seen[j]] += values[e]
                     continue
-                seen[sources[e]] = to
-                sources[to], values[to] = sources[e], values[e]
+                seen[j] = to
+                sources[to], values[to] = j, values[e]
                 to += 1
             begin = end
-        starts[n] = to
-    return to
+        starts[starts.shape[0] - 1] = to
+    if to < 2 * n_pairs:
+        return starts_array, sources_array[:to].copy(), values_array[:to].copy()
+    return starts_array, sources_array, values_array
 
 
 def bound_pairwise(double[::1] values):
@@ -93,7 +97,7 @@ def bound_pairwise(double[::1] values):
             values[e] = (1.0 - q) / (1.0 + q)
 
 
-def bound_binary(const int64_t[::1] starts, double[::1] values, const double[::1] fields, bint as_printed):
+def bound_binary(starts, double[::1] values, const double[::1] fields, bint as_printed):
     """Replace the couplings t (or sums of their sizes) by DoGS17's bound for states -1 and +1.
 
     With q = e^-2|t| and the b of the theorem (b and 1/b give the same bound, so take b <= 1), the influence is at most
@@ -102,15 +106,16 @@ def bound_binary(const int64_t[::1] starts, double[::1] values, const double[::1
 
     b is q times ``widest``. The factors b / q and b / (b + q) are computed from ``widest``, as b and q may underflow.
     """
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
     cdef int64_t i, e
     cdef double total, widest, q, b, ratio, bound
     with nogil:
         for i in range(fields.shape[0]):
             total = 0.0
-            for e in range(starts[i], starts[i + 1]):
+            for e in range(first[i], first[i + 1]):
                 total += fabs(values[e])
             widest = exp(-2.0 * (fabs(fields[i]) - total))
-            for e in range(starts[i], starts[i + 1]):
+            for e in range(first[i], first[i + 1]):
                 q = exp(-2.0 * fabs(values[e]))
                 b, ratio = widest * q, widest
                 if not b < 1.0:
@@ -149,7 +154,7 @@ def multiply_transposed(InfluenceMatrix influence not None, const double[::1] x 
 
 
 def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const double[:, :, ::1] tables,
-                    const int32_t[::1] table, const uint8_t[:, ::1] possible, double[::1] out):
+                    table, possible, double[::1] out):
     """Bound the change of a conditional when a neighbour flips.
 
     ``out`` [N] receives an upper bound of the total variation distance of p_u(k) ~ q(k) exp(t[u, k]) for two states u
@@ -161,6 +166,8 @@ def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const d
     r and r' also have bounds of their own. The largest p_u(S) - p_v(S) is reached by a set of states whose
     t[v] - t[u] lies below a threshold.
     """
+    cdef const int32_t[::1] table_of = owned(table, np.int32, 1, "table")
+    cdef const uint8_t[:, ::1] is_possible = owned(possible, np.uint8, 2, "possible")
     cdef int64_t n, u, v, n_states = low.shape[1]
     cdef double[:, ::1] work = np.empty((6, n_states))
     cdef double[:, ::1] rows = np.empty((n_states, n_states))
@@ -174,17 +181,17 @@ def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const d
             for k in range(n_states):
                 work[0, k], work[1, k] = exp(low[n, k] - top), exp(high[n, k] - top)
             for u in range(n_states):
-                if possible[n, u]:
+                if is_possible[n, u]:
                     top = -INFINITY
                     for k in range(n_states):
                         if work[1, k] > 0.0:
-                            top = fmax(top, tables[table[n], u, k])
+                            top = fmax(top, tables[table_of[n], u, k])
                     for k in range(n_states):
-                        rows[u, k] = 0.0 if top == -INFINITY else exp(tables[table[n], u, k] - top)
+                        rows[u, k] = 0.0 if top == -INFINITY else exp(tables[table_of[n], u, k] - top)
             worst = 0.0
             for u in range(n_states):
                 for v in range(u + 1, n_states):
-                    if possible[n, u] and possible[n, v]:
+                    if is_possible[n, u] and is_possible[n, v]:
                         worst = fmax(worst, largest_change(rows[u], rows[v], work))
             out[n] = fmin(1.0, worst * (1.0 + 1e-9) + 1e-12)
 

@@ -9,79 +9,84 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from herdner._ext.memory cimport require
+from herdner._ext.memory cimport own, owned, require
 
 
-def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor,
-              const double[:] scale, const double[:, ::1] tables):
+def add_unary(double[:, ::1] unary, scopes, table_of_factor, const double[:] scale, const double[:, ::1] tables):
     """Add factors of one variable each, ``scopes`` [F, 1] and ``tables`` [T, k], to ``unary`` [V, K >= k]."""
+    cdef const int32_t[:, ::1] variables = owned(scopes, np.int32, 2, "scopes")
+    cdef const int32_t[:] table = own(table_of_factor, np.int32, 1, "table_of_factor", strided=True)
     cdef int64_t f, j
     cdef const double *row
     cdef double *to
-    require(0 < tables.shape[1] <= unary.shape[1] or not scopes.shape[0], "unary must have a column for each state")
+    require(0 < tables.shape[1] <= unary.shape[1] or not variables.shape[0], "unary must have a column for each state")
     with nogil:
-        for f in range(scopes.shape[0]):
-            row = &tables[table_of_factor[f], 0]
-            to = &unary[scopes[f, 0], 0]
+        for f in range(variables.shape[0]):
+            row = &tables[table[f], 0]
+            to = &unary[variables[f, 0], 0]
             for j in range(tables.shape[1]):
                 to[j] += scale[f] * row[j]
 
 
-def forward_paths(const int32_t[:, ::1] scopes, int64_t n_variables, int64_t[::1] offsets):
+def forward_paths(scopes, int64_t n_variables, int64_t[::1] offsets):
     """Find the paths of a graph whose factors, ``scopes`` [F, 2], join variables t - 1 and t in ascending order of t.
 
     ``offsets`` [V + 1] receives the start of each path and, at the end, V. Returns the number of paths, or -1 if a
     factor joins other variables.
     """
+    cdef const int32_t[:, ::1] pairs = owned(scopes, np.int32, 2, "scopes")
     cdef int64_t f = 0, v, n_paths = 0
     require(offsets.shape[0] > n_variables >= 0, "offsets must have an entry for each variable and one more")
     for v in range(n_variables):
-        if f < scopes.shape[0] and (scopes[f, 1] < v or scopes[f, 0] != scopes[f, 1] - 1):
+        if f < pairs.shape[0] and (pairs[f, 1] < v or pairs[f, 0] != pairs[f, 1] - 1):
             return -1
-        if f < scopes.shape[0] and scopes[f, 1] == v:
+        if f < pairs.shape[0] and pairs[f, 1] == v:
             f += 1
         else:
             offsets[n_paths] = v
             n_paths += 1
     offsets[n_paths] = n_variables
-    return n_paths if f == scopes.shape[0] else -1
+    return n_paths if f == pairs.shape[0] else -1
 
 
-def mark_neighbours(const int32_t[:, ::1] scopes, int32_t[::1] nearest, uint8_t[::1] joined):
+def mark_neighbours(scopes, int32_t[::1] nearest, uint8_t[::1] joined):
     """Mark the neighbours of each variable to its left, for factors of pairs.
 
     ``joined`` [V] becomes 1 where a variable is joined to the previous one; ``nearest`` [V] receives its nearest
     neighbour further left. The caller initialises ``joined`` with 0 and ``nearest`` with -1.
     """
+    cdef const int32_t[:, ::1] pairs = owned(scopes, np.int32, 2, "scopes")
     cdef int64_t f
     cdef int32_t left, right
     with nogil:
-        for f in range(scopes.shape[0]):
-            left, right = min(scopes[f, 0], scopes[f, 1]), max(scopes[f, 0], scopes[f, 1])
+        for f in range(pairs.shape[0]):
+            left, right = min(pairs[f, 0], pairs[f, 1]), max(pairs[f, 0], pairs[f, 1])
             if left == right - 1:
                 joined[right] = 1
             elif left > nearest[right]:
                 nearest[right] = left
 
 
-def cut_runs(const int32_t[::1] nearest, const uint8_t[::1] joined, int32_t[::1] first):
+def cut_runs(nearest, joined, int32_t[::1] first):
     """Partition the variables into runs and fill ``first`` [V], the start of each variable's run.
 
     From left to right a run continues while each variable is joined to the previous one and to no other of the run.
     Returns the length of the longest run.
     """
+    cdef const int32_t[::1] left = owned(nearest, np.int32, 1, "nearest")
+    cdef const uint8_t[::1] is_joined = owned(joined, np.uint8, 1, "joined")
     cdef int64_t v, longest = 0
     cdef int32_t start = 0
     with nogil:
         for v in range(first.shape[0]):
-            if v > 0 and not (joined[v] and nearest[v] < start):
+            if v > 0 and not (is_joined[v] and left[v] < start):
                 start = <int32_t> v
             first[v] = start
             longest = max(longest, v - start + 1)
     return longest
 
 
-def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] order, int64_t[::1] offsets):
+def order_paths(int64_t n_variables, edges, int64_t[::1] order, int64_t[::1] offsets):
     """Order the variables of a graph whose components are all paths.
 
     ``order`` [V] lists the variables path by path; path s is ``order[offsets[s]:offsets[s + 1]]``. Each path starts at
@@ -91,16 +96,17 @@ def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] o
     """
     # Neighbour + 1, or 0 for none: zero pages cost nothing for variables that are never reached.
     cdef int32_t[:, ::1] neighbours = np.zeros((max(n_variables, 0), 2), np.int32)
+    cdef const int32_t[:, ::1] ends = owned(edges, np.int32, 2, "edges")
     cdef int64_t e, v, at, previous, following, n_ordered = 0, n_paths = 0
     cdef signed char[::1] seen = np.zeros(max(n_variables, 0), np.int8)
     require(order.shape[0] == n_variables == offsets.shape[0] - 1, "order and offsets must fit the variables")
-    require(edges.shape[1] == 2, "edges must have two columns")
-    for e in range(edges.shape[0]):
-        require(0 <= edges[e, 0] < n_variables and 0 <= edges[e, 1] < n_variables, "edges must join variables")
+    require(ends.shape[1] == 2, "edges must have two columns")
+    for e in range(ends.shape[0]):
+        require(0 <= ends[e, 0] < n_variables and 0 <= ends[e, 1] < n_variables, "edges must join variables")
     with nogil:
-        for e in range(edges.shape[0]):
-            if not (add_neighbour(neighbours, edges[e, 0], edges[e, 1])
-                    and add_neighbour(neighbours, edges[e, 1], edges[e, 0])):
+        for e in range(ends.shape[0]):
+            if not (add_neighbour(neighbours, ends[e, 0], ends[e, 1])
+                    and add_neighbour(neighbours, ends[e, 1], ends[e, 0])):
                 with gil:
                     return -1 - e
         offsets[0] = 0
@@ -116,8 +122,8 @@ def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] o
                 previous, at = at, following
             n_paths += 1
             offsets[n_paths] = n_ordered
-    for e in range(edges.shape[0]):
-        if not seen[edges[e, 0]]:
+    for e in range(ends.shape[0]):
+        if not seen[ends[e, 0]]:
             return -1 - e
     return n_paths
 
@@ -133,13 +139,14 @@ cdef inline bint add_neighbour(int32_t[:, ::1] neighbours, int64_t here, int32_t
     return False
 
 
-def add_rows(double[:, ::1] totals, const int32_t[:] to, const double[:] scale, const double[:, ::1] rows):
+def add_rows(double[:, ::1] totals, to, const double[:] scale, const double[:, ::1] rows):
     """Add ``scale[f] * rows[f]`` to ``totals[to[f]]`` for each f in order."""
+    cdef const int32_t[:] row_of = own(to, np.int32, 1, "to", strided=True)
     cdef int64_t f, j
     cdef double *total
     require(0 < rows.shape[1] <= totals.shape[1] or not rows.shape[0], "totals must have a column for each of rows")
     with nogil:
         for f in range(rows.shape[0]):
-            total = &totals[to[f], 0]
+            total = &totals[row_of[f], 0]
             for j in range(rows.shape[1]):
                 total[j] += scale[f] * rows[f, j]

@@ -18,7 +18,7 @@ from hashing cimport mix
 
 from herdner._ext.batches cimport BATCH_SEQUENCES, Many, PairCounts
 from herdner._ext.bundles cimport SLOT_SEED
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport own, owned, require, require_offsets
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Workspace, chain_features, chain_score_rows, chain_spread_rows, in_lines, longest, node_marginals, smooth,
     total_log,
@@ -69,21 +69,21 @@ cdef enlarge(const uint64_t[:, ::1] old, uint64_t capacity):
     return new_array
 
 
-def count_pairs(const int32_t[::1] numbers not None, const int64_t[::1] starts not None,
-                const uint8_t[:, ::1] allowed not None, const int32_t[::1] columns not None, int32_t[:, ::1] counts):
+def count_pairs(numbers, starts, const uint8_t[:, ::1] allowed not None, columns, int32_t[:, ::1] counts):
     """Count how often each feature occurs with each tag that its token may have; adds to ``counts`` [columns, K].
 
     Token t has the features ``numbers[starts[t]:starts[t + 1]]``; feature f is counted in column ``columns[f]``, or not
     at all if that is -1. Tokens that may have any tag are not counted.
     """
+    cdef const int32_t[::1] feature = owned(numbers, np.int32, 1, "numbers")
+    cdef const int32_t[::1] column_of = owned(columns, np.int32, 1, "columns")
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
     cdef Py_ssize_t t, i, k, n_states = allowed.shape[1], n
     cdef int32_t tags[256]
     cdef int32_t column
     require(n_states <= 256, "there are at most 256 tags")
-    numbers, starts = own(numbers, np.int32, 1, "numbers"), own(starts, np.int64, 1, "starts")
-    columns = own(columns, np.int32, 1, "columns")
     with nogil:
-        for t in range(starts.shape[0] - 1):
+        for t in range(first.shape[0] - 1):
             n = 0
             for k in range(n_states):
                 if allowed[t, k]:
@@ -91,48 +91,50 @@ def count_pairs(const int32_t[::1] numbers not None, const int64_t[::1] starts n
                     n += 1
             if n == n_states and n > 1:
                 continue
-            for i in range(starts[t], starts[t + 1]):
-                column = columns[numbers[i]]
+            for i in range(first[t], first[t + 1]):
+                column = column_of[feature[i]]
                 if column >= 0:
                     for k in range(n):
                         counts[column, tags[k]] += 1
 
 
-def column_hashes(const int32_t[::1] numbers not None, const int64_t[::1] starts not None, Py_ssize_t n_features):
+def column_hashes(numbers, starts, Py_ssize_t n_features):
     """Return a hash of the tokens of each feature: uint64[n_features].
 
     Features that occur at the same tokens equally often have equal hashes; others differ except with probability 2^-64.
     """
+    cdef const int32_t[::1] feature = owned(numbers, np.int32, 1, "numbers")
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
     cdef Py_ssize_t t, i
-    numbers, starts = own(numbers, np.int32, 1, "numbers"), own(starts, np.int64, 1, "starts")
     hashes_array = np.zeros(n_features, np.uint64)
     cdef uint64_t[::1] hashes = hashes_array
     cdef uint64_t token
     with nogil:
-        for t in range(starts.shape[0] - 1):
+        for t in range(first.shape[0] - 1):
             token = mix(<uint64_t> t + 1)
-            for i in range(starts[t], starts[t + 1]):
-                hashes[numbers[i]] += token
+            for i in range(first[t], first[t + 1]):
+                hashes[feature[i]] += token
     return hashes_array
 
 
-def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not None,
-            const int32_t[::1] columns not None, int32_t n_dense, const int64_t[::1] entry_starts not None):
+def lay_out(numbers, starts, columns, int32_t n_dense, entry_starts):
     """Lay out the columns and weights of tokens. Return (uses int32[m], starts int64[n + 1], middles int64[n]).
 
     ``uses[starts[t]:middles[t]]`` are the dense columns of token t, those below ``n_dense``;
     ``uses[middles[t]:starts[t + 1]]`` are the weights of its other columns: column c has the weights from
     ``entry_starts[c - n_dense]`` on. ``columns`` int32[features] is -1 for a feature that is not used.
     """
-    cdef Py_ssize_t t, i, k = 0, e, n = starts.shape[0] - 1, m = 0
+    cdef const int32_t[::1] feature = owned(numbers, np.int32, 1, "numbers")
+    cdef const int32_t[::1] column_of = owned(columns, np.int32, 1, "columns")
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
+    cdef const int64_t[::1] first_entry = owned(entry_starts, np.int64, 1, "entry_starts")
+    cdef Py_ssize_t t, i, k = 0, e, n = first.shape[0] - 1, m = 0
     cdef int32_t column
     require(n_dense >= 0, "the number of dense columns must be at least 0")
-    numbers, starts = own(numbers, np.int32, 1, "numbers"), own(starts, np.int64, 1, "starts")
-    columns, entry_starts = own(columns, np.int32, 1, "columns"), own(entry_starts, np.int64, 1, "entry_starts")
-    for i in range(numbers.shape[0]):
-        column = columns[numbers[i]]
+    for i in range(feature.shape[0]):
+        column = column_of[feature[i]]
         if column >= n_dense:
-            m += entry_starts[column - n_dense + 1] - entry_starts[column - n_dense]
+            m += first_entry[column - n_dense + 1] - first_entry[column - n_dense]
         elif column >= 0:
             m += 1
     uses_array, starts_array, middles_array = np.empty(m, np.int32), np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
@@ -140,16 +142,16 @@ def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not N
     cdef int64_t[::1] new_starts = starts_array, middles = middles_array
     with nogil:
         for t in range(n):
-            for i in range(starts[t], starts[t + 1]):
-                column = columns[numbers[i]]
+            for i in range(first[t], first[t + 1]):
+                column = column_of[feature[i]]
                 if 0 <= column < n_dense:
                     uses[k] = column
                     k += 1
             middles[t] = k
-            for i in range(starts[t], starts[t + 1]):
-                column = columns[numbers[i]] - n_dense
+            for i in range(first[t], first[t + 1]):
+                column = column_of[feature[i]] - n_dense
                 if column >= 0:
-                    for e in range(entry_starts[column], entry_starts[column + 1]):
+                    for e in range(first_entry[column], first_entry[column + 1]):
                         uses[k] = <int32_t> e
                         k += 1
             new_starts[t + 1] = k
@@ -456,32 +458,33 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
     return value, fault
 
 
-def fill_dense(const double[::1] vector not None, const int64_t[::1] places not None, double[:, ::1] dense not None):
+def fill_dense(const double[::1] vector not None, places, double[:, ::1] dense not None):
     """Store the first numbers of ``vector`` in the cells ``places`` of ``dense``, counted row by row."""
-    cdef int64_t n_cells = dense.shape[0] * dense.shape[1], i, place
+    cdef const int64_t[::1] cell = owned(places, np.int64, 1, "places")
+    cdef int64_t n_cells = dense.shape[0] * dense.shape[1], i
     cdef double* cells = &dense[0, 0] if n_cells else NULL
-    require(vector.shape[0] >= places.shape[0], "each place needs a number")
-    for i in range(places.shape[0]):
-        place = places[i]  # read once, because another thread could change it
-        require(0 <= place < n_cells, "the places must exist")
-        cells[place] = vector[i]
+    require(vector.shape[0] >= cell.shape[0], "each place needs a number")
+    for i in range(cell.shape[0]):
+        require(0 <= cell[i] < n_cells, "the places must exist")
+        cells[cell[i]] = vector[i]
 
 
 @cython.boundscheck(False)
-def add_slopes(const double[:, :, ::1] dense not None, const double[:, ::1] entries not None,
-               const int64_t[::1] places not None, double[::1] total not None, int64_t first, int64_t last):
+def add_slopes(const double[:, :, ::1] dense not None, const double[:, ::1] entries not None, places,
+               double[::1] total not None, int64_t first, int64_t last):
     """Add the derivatives of all parts to the coordinates ``first`` to ``last`` - 1 of ``total``.
 
     The first coordinates are the cells ``places`` of the tables ``dense`` [parts, D, stride], counted row by row; the
     others are ``entries`` [parts, E].
     """
-    cdef int64_t n_dense = places.shape[0], n_cells = dense.shape[1] * dense.shape[2], i, p, place
+    cdef const int64_t[::1] cell = owned(places, np.int64, 1, "places")
+    cdef int64_t n_dense = cell.shape[0], n_cells = dense.shape[1] * dense.shape[2], i, p, place
     cdef bint fits = True
     require(0 <= first <= last <= n_dense + entries.shape[1] <= total.shape[0], "the coordinates must exist")
     require(dense.shape[0] == entries.shape[0], "each part needs derivatives")
     with nogil:
         for i in range(first, min(last, n_dense)):
-            place = places[i]
+            place = cell[i]
             if not 0 <= place < n_cells:
                 fits = False
                 break

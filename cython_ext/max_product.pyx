@@ -17,7 +17,7 @@ from libc.stdlib cimport qsort
 
 cimport cython
 
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport own, owned, require, require_offsets
 from rows cimport BUDGET, MOST_VARIABLES
 from sums cimport CompensatedSum, add
 
@@ -301,18 +301,20 @@ cdef inline int32_t best_state(const double *values, int n) noexcept nogil:
 
 
 @cython.boundscheck(True)
-def traverse(const int32_t[::1] scope, const int32_t[::1] factor_of, const int64_t[::1] factor_at,
-             const int64_t[::1] starts, const int32_t[::1] slots, int32_t[::1] order):
-    """Fill ``order`` [V] with one component after the other.
+def traverse(scope, factor_of, factor_at, starts, slots):
+    """Return the order of all variables, int32[V], with one component after the other.
 
     Trees are visited breadth first from their largest variable. Other components are visited in descending order, which
     uses the cache better.
     """
-    scope, factor_of = own(scope, np.int32, 1, "scope"), own(factor_of, np.int32, 1, "factor_of")
-    factor_at, starts = own(factor_at, np.int64, 1, "factor_at"), own(starts, np.int64, 1, "starts")
-    slots = own(slots, np.int32, 1, "slots")
-    cdef int64_t n = order.shape[0], root, begin, done = 0, n_seen = 0, j, f, s, links
-    cdef uint8_t[::1] seen = np.zeros(n, np.uint8), used = np.zeros(factor_at.shape[0], np.uint8)
+    cdef const int32_t[::1] variable = owned(scope, np.int32, 1, "scope"), slot = owned(slots, np.int32, 1, "slots")
+    cdef const int32_t[::1] factor = owned(factor_of, np.int32, 1, "factor_of")
+    cdef const int64_t[::1] end = owned(factor_at, np.int64, 1, "factor_at")
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
+    cdef int64_t n = first.shape[0] - 1, root, begin, done = 0, n_seen = 0, j, f, s, links
+    cdef uint8_t[::1] seen = np.zeros(max(n, 0), np.uint8), used = np.zeros(end.shape[0], np.uint8)
+    order_array = np.zeros(max(n, 0), np.int32)
+    cdef int32_t[::1] order = order_array
     with nogil:
         for root in range(n - 1, -1, -1):
             if seen[root]:
@@ -322,20 +324,21 @@ def traverse(const int32_t[::1] scope, const int32_t[::1] factor_of, const int64
             order[n_seen] = <int32_t> root
             n_seen += 1
             while done < n_seen:
-                for j in range(starts[order[done]], starts[order[done] + 1]):
-                    f = factor_of[slots[j]]
+                for j in range(first[order[done]], first[order[done] + 1]):
+                    f = factor[slot[j]]
                     if used[f]:
                         continue
                     used[f] = 1
-                    links += factor_at[f + 1] - factor_at[f] - 1
-                    for s in range(factor_at[f], factor_at[f + 1]):
-                        if not seen[scope[s]]:
-                            seen[scope[s]] = 1
-                            order[n_seen] = scope[s]
+                    links += end[f + 1] - end[f] - 1
+                    for s in range(end[f], end[f + 1]):
+                        if not seen[variable[s]]:
+                            seen[variable[s]] = 1
+                            order[n_seen] = variable[s]
                             n_seen += 1
                 done += 1
             if links > n_seen - begin - 1:
                 qsort(&order[begin], n_seen - begin, sizeof(int32_t), descending)
+    return order_array
 
 
 cdef int descending(const void *a, const void *b) noexcept nogil:

@@ -13,7 +13,7 @@ from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, log
 from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.conditionals cimport CompiledConditionals
-from herdner._ext.memory cimport own, require
+from herdner._ext.memory cimport own, owned, require
 from rows cimport BUDGET, EXP_CELLS, MOST_VARIABLES, Configurations, conditionals, first_configuration
 from rows cimport next_configuration, state_value
 from sums cimport CompensatedSum, add
@@ -278,22 +278,23 @@ cdef int check_cells(const int32_t[:, ::1] scopes, const int32_t[::1] sizes, con
 
 
 @cython.boundscheck(True)
-def entropy(const double[:, ::1] q not None, const int32_t[::1] sizes not None, int64_t i):
+def entropy(const double[:, ::1] q not None, sizes, int64_t i):
     """Sum the entropies of the distributions q [V, K] of variables from i on.
 
     Runs for a fraction of a second. Returns (sum, next variable).
     """
     cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
+    cdef const int32_t[::1] widths = owned(sizes, np.int32, 1, "sizes")
     cdef int64_t spent = 0
     cdef int k
     cdef double part
     with nogil:
         while i < q.shape[0] and spent < BUDGET:
             part = 0.0
-            for k in range(sizes[i]):
+            for k in range(widths[i]):
                 if q[i, k] > 0.0:
                     part -= q[i, k] * log(q[i, k])
             add(&total, part)
-            spent += sizes[i] * EXP_CELLS
+            spent += widths[i] * EXP_CELLS
             i += 1
     return total.value, i

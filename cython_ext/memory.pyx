@@ -19,6 +19,10 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 
+cdef enum:
+    SHARED_FROM = 1 << 14  # bytes from which a view of sealed memory takes less time than a copy
+
+
 @cython.no_gc  # so that `gc.get_referents` does not return the array behind it; no cycle contains it
 cdef class Memory:
     def __cinit__(self):
@@ -191,8 +195,8 @@ cdef bint is_whole(Memory memory, const Py_buffer* view) noexcept:
 cdef Memory owned(value, dtype, int n_axes, str name):
     """Return the values as a `Memory` for a typed memoryview of at most three axes.
 
-    They are copied unless they are a whole sealed array. It does the same as `own`, but makes no array, which would
-    take most of the time.
+    They are copied unless they are a whole sealed array, or a large part of one. It does the same as `own`, but makes
+    no array, which would take most of the time.
     """
     cdef Memory memory
     cdef Py_buffer view
@@ -207,9 +211,10 @@ cdef Memory owned(value, dtype, int n_axes, str name):
                 base = value.base
                 if type(base) is Memory and is_whole(base, &view):
                     return base
-                memory = Memory.__new__(Memory)
-                memory.copy(&view)
-                return memory
+                if view.len < SHARED_FROM or memory_of(value) is None:
+                    memory = Memory.__new__(Memory)
+                    memory.copy(&view)
+                    return memory
         finally:
             PyBuffer_Release(&view)
     return memory_behind(own(value, dtype, n_axes, name))

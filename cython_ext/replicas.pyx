@@ -80,6 +80,7 @@ cdef struct BlockSizes:
     int64_t rows, cells, inputs
 
 
+@cython.internal
 @cython.final
 cdef class BlockLayout:
     """Working memory for the layout of blocks: the inputs and the separator of one bucket after the other.

@@ -11,6 +11,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from herdner._ext.memory cimport owned
+
 cdef extern from "Python.h":
     str PyUnicode_Substring(str text, Py_ssize_t start, Py_ssize_t end)
     object PyType_GenericAlloc(type kind, Py_ssize_t n_items)
@@ -35,31 +37,33 @@ cdef bint is_plain(type kind) noexcept:
     return (<PyTypeObject*> kind).tp_dealloc == (<PyTypeObject*> PLAIN).tp_dealloc
 
 
-def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes not None,
-               const int32_t[::1] labels not None, list names not None, const int64_t[::1] offsets not None):
+def read_spans(states, prefixes, labels, list names not None, offsets):
     """Read the spans of a tag sequence as conlleval does. Return their starts int64[M], ends int64[M] and labels.
 
     ``states`` [n]: the tag index of each token; ``prefixes`` [K]: the character O, B, I, E or S of each tag;
     ``labels`` [K]: the label of each tag as an index of ``names``, 0 for O; ``offsets`` [S + 1]: sentence offsets,
     which no span crosses.
     """
-    cdef Py_ssize_t n = states.shape[0], n_tags = prefixes.shape[0], s, i, begin, m = 0
+    cdef const int32_t[::1] tag = owned(states, np.int32, 1, "states"), label_of = owned(labels, np.int32, 1, "labels")
+    cdef const uint8_t[::1] prefix_of = owned(prefixes, np.uint8, 1, "prefixes")
+    cdef const int64_t[::1] borders = owned(offsets, np.int64, 1, "offsets")
+    cdef Py_ssize_t n = tag.shape[0], n_tags = prefix_of.shape[0], s, i, begin, m = 0
     cdef int32_t label, new
     cdef uint8_t prefix
     cdef bint may_continue
     cdef list found = []
     for i in range(n):
-        if not 0 <= states[i] < n_tags or labels.shape[0] != n_tags:
+        if not 0 <= tag[i] < n_tags or label_of.shape[0] != n_tags:
             raise ValueError(f"token {i} has no tag of the {n_tags}")
-    for s in range(offsets.shape[0]):
-        if not 0 <= offsets[s] <= n or (s and offsets[s] < offsets[s - 1]):
+    for s in range(borders.shape[0]):
+        if not 0 <= borders[s] <= n or (s and borders[s] < borders[s - 1]):
             raise ValueError(f"sentence offsets must rise from 0 to the number of tags ({n})")
     starts, ends = np.empty(n, np.int64), np.empty(n, np.int64)
     cdef int64_t[::1] first = starts, stop = ends
-    for s in range(offsets.shape[0] - 1):
-        label, begin, may_continue = 0, offsets[s], False
-        for i in range(offsets[s], offsets[s + 1]):
-            new, prefix = labels[states[i]], prefixes[states[i]]
+    for s in range(borders.shape[0] - 1):
+        label, begin, may_continue = 0, borders[s], False
+        for i in range(borders[s], borders[s + 1]):
+            new, prefix = label_of[tag[i]], prefix_of[tag[i]]
             if may_continue and new == label and (prefix == c"I" or prefix == c"E"):
                 may_continue = prefix == c"I"
                 continue
@@ -69,25 +73,25 @@ def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes n
                 m += 1
             label, begin, may_continue = new, i, prefix == c"B" or prefix == c"I"
         if label:
-            first[m], stop[m] = begin, offsets[s + 1]
+            first[m], stop[m] = begin, borders[s + 1]
             found.append(names[label])
             m += 1
     return starts[:m], ends[:m], found
 
 
-def make_spans(type kind not None, const int64_t[::1] starts not None, const int64_t[::1] ends not None,
-               list labels not None, int64_t origin=0):
+def make_spans(type kind not None, starts, ends, list labels not None, int64_t origin=0):
     """Make named tuples (start, end, label) of the class ``kind`` without calling it for each: list[kind].
 
     Positions are counted from token ``origin``.
     """
+    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts"), stop = owned(ends, np.int64, 1, "ends")
     cdef Py_ssize_t i
     cdef list spans = []
     labels = list(labels)
-    if kind.__base__ is not tuple or not is_plain(kind) or not starts.shape[0] == ends.shape[0] == len(labels):
+    if kind.__base__ is not tuple or not is_plain(kind) or not first.shape[0] == stop.shape[0] == len(labels):
         raise ValueError("spans must be made of as many starts as ends and labels, by a class of tuples")
-    for i in range(starts.shape[0]):
-        spans.append(triple(kind, starts[i] - origin, ends[i] - origin, labels[i]))
+    for i in range(first.shape[0]):
+        spans.append(triple(kind, first[i] - origin, stop[i] - origin, labels[i]))
     return spans
 
 
@@ -120,23 +124,27 @@ cdef triple(type kind, object start, object end, object label):
     return span
 
 
-def make_entities(type kind not None, spans not None, str text not None, const int64_t[:] token_starts not None,
-                  const int64_t[:] token_ends not None, const double[::1] confidences=None):
+def make_entities(type kind not None, spans not None, str text not None, token_starts, token_ends, confidences=None):
     """Make entities of ``text`` from spans of tokens, without calling the class ``kind`` for each: tuple[kind].
 
     ``spans`` are tuples (start, end, label); ``kind`` has the attributes of `herdner.text.entity.Entity`.
     ``token_starts`` and ``token_ends`` [n] are offsets of characters. Raises IndexError for spans outside the tokens.
     """
-    cdef Py_ssize_t i, first, end, n = token_starts.shape[0]
+    cdef const int64_t[::1] starts = owned(token_starts, np.int64, 1, "token_starts")
+    cdef const int64_t[::1] ends = owned(token_ends, np.int64, 1, "token_ends")
+    cdef const double[::1] numbers = None
+    cdef Py_ssize_t i, first, end, n = starts.shape[0]
     cdef int64_t begin, stop
     cdef list entities = []
     cdef object span, entity
     check_class(kind)
+    if confidences is not None:
+        numbers = owned(confidences, np.float64, 1, "confidences")
     cdef list own_spans = list(spans)  # setters of the attributes may run any code
-    if token_ends.shape[0] != n or confidences is not None and confidences.shape[0] != len(own_spans):
+    if ends.shape[0] != n or numbers is not None and numbers.shape[0] != len(own_spans):
         raise ValueError(
-            f"there are {n} token starts and {token_ends.shape[0]} token ends, {len(own_spans)} spans and"
-            f" {0 if confidences is None else confidences.shape[0]} confidences; the numbers must agree"
+            f"there are {n} token starts and {ends.shape[0]} token ends, {len(own_spans)} spans and"
+            f" {0 if numbers is None else numbers.shape[0]} confidences; the numbers must agree"
         )
     for i in range(len(own_spans)):
         span = own_spans[i]
@@ -145,13 +153,13 @@ def make_entities(type kind not None, spans not None, str text not None, const i
         first, end = (<tuple> span)[0], (<tuple> span)[1]
         if not 0 <= first < end <= n:
             raise IndexError(f"the span {span} is not within {n} tokens")
-        begin, stop = token_starts[first], token_ends[end - 1]
+        begin, stop = starts[first], ends[end - 1]
         entity = allocated(kind, 0)
         PyObject_GenericSetAttr(entity, "start", begin)
         PyObject_GenericSetAttr(entity, "end", stop)
         PyObject_GenericSetAttr(entity, "label", (<tuple> span)[2])
         PyObject_GenericSetAttr(entity, "text", PyUnicode_Substring(text, begin, stop))
-        PyObject_GenericSetAttr(entity, "confidence", None if confidences is None else confidences[i])
+        PyObject_GenericSetAttr(entity, "confidence", None if numbers is None else numbers[i])
         PyObject_GenericSetAttr(entity, "name_id", None)
         entities.append(entity)
     return tuple(entities)

@@ -162,9 +162,14 @@ cdef Py_ssize_t find_runs(const Text* text, Strings splits, CharacterRun* runs) 
         k += 1
 
 
-def find_offset_fault(str text not None, tokens, const int64_t[:] starts not None, const int64_t[:] ends not None,
-                      const int64_t[:] offsets not None):
+def find_offset_fault(str text not None, tokens, token_starts, token_ends, sentence_offsets):
     """Check the offsets of tokens and sentences in a text. Return a description of the first fault, or None."""
+    for array in (token_starts, token_ends, sentence_offsets):
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"got {type(array).__name__}")
+    cdef const int64_t[::1] starts = owned(token_starts, np.int64, 1, "token_starts")
+    cdef const int64_t[::1] ends = owned(token_ends, np.int64, 1, "token_ends")
+    cdef const int64_t[::1] offsets = owned(sentence_offsets, np.int64, 1, "sentence_offsets")
     cdef Py_ssize_t n = len(tokens), length = PyUnicode_GET_LENGTH(text), t, s
     cdef int64_t last = 0
     if starts.shape[0] != n or ends.shape[0] != n:

@@ -9,7 +9,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.influence cimport InfluenceMatrix
-from herdner._ext.memory cimport own, require
+from herdner._ext.memory cimport owned, require
 from matrix cimport Matrix, capped, row_times
 
 
@@ -18,23 +18,23 @@ cdef int require_vector(int64_t n, double[::1] b) except -1:
     return require(b is not None and b.shape[0] == n > 0, "b must have an entry for each variable")
 
 
-def walk(InfluenceMatrix influence not None, const int32_t[::1] order, double[::1] b):
+def walk(InfluenceMatrix influence not None, order, double[::1] b):
     """Compute b = B(order[T - 1]) .. B(order[0]) b: each step replaces b_i by (C b)_i."""
     cdef Matrix c = influence.c
     cdef int64_t t
     cdef int32_t i
     cdef double _old
     require_vector(c.n, b)
-    order = own(order, np.int32, 1, "order")
+    cdef const int32_t[::1] steps = owned(order, np.int32, 1, "order")
     with nogil:
-        for t in range(order.shape[0]):
-            i = order[t]
+        for t in range(steps.shape[0]):
+            i = steps[t]
             _old = b[i]  # an index out of range raises an error before the row is read
             b[i] = capped(row_times(&c, i, &b[0]))
 
 
-def walk_recorded(InfluenceMatrix influence not None, const int32_t[::1] order, double[::1] b, const double[::1] d,
-                  const int32_t[::1] support, double[::1] curve):
+def walk_recorded(InfluenceMatrix influence not None, order, double[::1] b, const double[::1] d, support,
+                  double[::1] curve):
     """Compute b as `walk` does; ``curve`` [T + 1] receives d^T b before the first step and after each.
 
     The sum is updated by differences and computed anew every ``len(support)`` steps, so that rounding errors stay small
@@ -45,19 +45,20 @@ def walk_recorded(InfluenceMatrix influence not None, const int32_t[::1] order, 
     cdef int32_t i
     cdef double old, new, now
     require_vector(c.n, b)
-    order, support = own(order, np.int32, 1, "order"), own(support, np.int32, 1, "support")
+    cdef const int32_t[::1] steps = owned(order, np.int32, 1, "order")
+    cdef const int32_t[::1] own_support = owned(support, np.int32, 1, "support")
     with nogil:
-        now = weighted(support, d, b)
+        now = weighted(own_support, d, b)
         curve[0] = now
-        for t in range(order.shape[0]):
-            i = order[t]
+        for t in range(steps.shape[0]):
+            i = steps[t]
             old = b[i]  # an index out of range raises an error before the row is read
             new = capped(row_times(&c, i, &b[0]))
             now += d[i] * (new - old)
             b[i] = new
             since += 1
-            if since >= support.shape[0]:
-                now = weighted(support, d, b)
+            if since >= own_support.shape[0]:
+                now = weighted(own_support, d, b)
                 since = 0
             curve[t + 1] = now
 

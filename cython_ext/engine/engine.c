@@ -219,6 +219,7 @@ void engine_set_uniforms(engine *e, const double *uniforms, int64_t first) {
 }
 
 const state_t *engine_state(const engine *e) { return e->s.x; }
+const int64_t *engine_counting_keys(const engine *e) { return e->counting.keys; }
 
 double engine_best_log_potential(const engine *e) { return e->r.best_log_potential; }
 

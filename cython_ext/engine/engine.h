@@ -72,6 +72,7 @@ void engine_fill_counting_tables(engine *e);
 int64_t engine_count_states(engine *e, int64_t first, int64_t last);
 
 const state_t *engine_state(const engine *e);
+const int64_t *engine_counting_keys(const engine *e);
 double engine_best_log_potential(const engine *e);
 /* The log-potential of a state, summed over all factors. */
 double engine_log_potential_of(const engine *e, const state_t *x);

@@ -128,16 +128,16 @@ enum { DRAWS(CONSTANT) N_DRAWS };
     F(BUFFER, double, counts)
 
 #define COUNTING_FIELDS(F) /* herdner.studies.convergence.counts.CountingTables */                                     \
-    F(BUFFER, double, odds)                                                                                            \
-    F(BUFFER, int64_t, p)                                                                                              \
-    F(BUFFER, int64_t, keys)                                                                                           \
-    F(BUFFER, double, upper)                                                                                           \
-    F(BUFFER, int64_t, aims)                                                                                           \
+    F(PRIVATE, double, odds)                                                                                           \
+    F(PRIVATE, int64_t, p)                                                                                             \
+    F(PRIVATE, int64_t, keys)                                                                                          \
+    F(PRIVATE, double, upper)                                                                                          \
+    F(PRIVATE, int64_t, aims)                                                                                          \
     F(WHOLE, int64_t, focus)                                                                                           \
     F(BUFFER, uint64_t, visits)                                                                                        \
     F(BUFFER, uint64_t, returns)                                                                                       \
     F(ARRAY, int32_t, groups)                                                                                          \
-    F(BUFFER, int8_t, last)
+    F(PRIVATE, int8_t, last)
 
 #define DECLARE(KIND, TYPE, NAME) DECLARE_##KIND(TYPE, NAME)
 #define DECLARE_WHOLE(TYPE, NAME) TYPE NAME;

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.attributes import AttributeIndex, add_scores
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, sealed
 from herdner.crf.weights import ChainWeights
 
 
@@ -118,8 +118,8 @@ class AttributeWeights:
         """Weights as a sparse matrix [attributes, labels], in three arrays: row starts, label indices, and values."""
         weights = self.chain_weights
         borders = np.arange(1, len(self.attribute_names) + 2, dtype=np.uint64)
-        starts = weights.starts.astype(np.int64)
-        return starts[np.searchsorted(weights.keys, borders)], weights.entry_tags, weights.entry_weights
+        starts = weights.starts.astype(np.int64)[np.searchsorted(weights.keys, borders)]
+        return sealed([starts]), sealed([weights.entry_tags]), sealed([weights.entry_weights])
 
     def encode(self, sequences: object) -> EncodedSequences:
         """Encode the attributes of sequences as indices and values; leave out attributes without weights.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import likelihood as loops
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, sealed
 from herdner.crf.chain_data import ChainData
 
 _PARTS = 4  # the sums of this many parts are added in order, so that results do not depend on the threads
@@ -100,7 +100,7 @@ class ChainLikelihood:
         self.parts = [loops.TrainingData(data, *part) for part in _parts(data.sentence_offsets, self.sentence_weights)]
         n_tags, n_parts = len(data.tags), len(self.parts)
         padded = np.pad(data.dense, ((0, 0), (0, -n_tags % 4)))
-        self.dense, self.dense_places = np.zeros(padded.shape), np.flatnonzero(padded)
+        self.dense, self.dense_places = np.zeros(padded.shape), sealed([np.flatnonzero(padded)])
         # Derivatives of each part; the memory is used again in each call.
         self.dense_slopes = np.empty((n_parts, *padded.shape))
         self.entry_slopes = np.empty((n_parts, data.n_features - len(self.dense_places)))

@@ -273,7 +273,7 @@ def pairwise_bound(graph: Graph) -> Influence:
         graph: Any graph of table factors.
     """
     compiled = compile_tables(graph)
-    starts, sources, values = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
+    starts, sources, values = loops.symmetric_rows(len(compiled.sizes), *log_ranges(compiled.factors))
     loops.bound_pairwise(values)
     return _from_owned_arrays(compiled, starts, sources, values, "Theorem 10")
 
@@ -298,7 +298,7 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
             f"Theorem 11 of DoGS17 needs factors of at most two variables, got a factor of {wide.arity} variables; use"
             " binary_bound or tightest_influence"
         )
-    starts, sources, values = _rows(len(compiled.sizes), *pair_couplings(compiled.factors))
+    starts, sources, values = loops.symmetric_rows(len(compiled.sizes), *pair_couplings(compiled.factors))
     fields = binary_fields(compiled)
     _allow_for_rounding(compiled, starts, values, fields)
     loops.bound_binary(starts, values, fields, False)
@@ -341,7 +341,7 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
     """
     check_integer(max_states, "max_states")
     compiled = compile_tables(graph)
-    starts, sources, _ = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
+    starts, sources, _ = loops.symmetric_rows(len(compiled.sizes), *log_ranges(compiled.factors))
     values = np.zeros(len(sources))
     omitted = overwrite_exact_entries(compiled, starts, sources, values, max_states)
     if omitted >= 0:
@@ -397,17 +397,6 @@ def _check_binary(compiled: TableGraph) -> None:
         )
 
 
-def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floats]:
-    """Build the sparse rows of a symmetric matrix from pairs of variables; strengths of repeated pairs are summed."""
-    starts = np.zeros(n + 1, np.int64)
-    loops.count_pairs(pairs, starts)
-    np.cumsum(starts, out=starts)
-    sources, values = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]))
-    loops.place_pairs(pairs, strength, starts[:-1].copy(), sources, values)
-    n = loops.merge_repeated(starts, sources, values)
-    return (starts, sources, values) if n == len(sources) else (starts, sources[:n].copy(), values[:n].copy())
-
-
 def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Floats]:
     """Return the total interaction of each pair of variables, and the field of each variable (DoGS17, Theorem 12).
 
@@ -429,7 +418,7 @@ def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Flo
             for b in range(a):
                 pairs.append(scopes[:, [b, a]])
                 strength.append(size)
-    starts, sources, values = _rows(len(fields), np.concatenate(pairs), np.concatenate(strength))
+    starts, sources, values = loops.symmetric_rows(len(fields), np.concatenate(pairs), np.concatenate(strength))
     with np.errstate(invalid="ignore"):
         fields = np.abs(fields) + (counted - within)  # infinity - infinity is NaN, which makes b = 1
     return starts, sources, values, fields

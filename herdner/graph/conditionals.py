@@ -72,10 +72,7 @@ class Conditionals:
     @cached_property
     def blankets(self) -> tuple[Int64s, Int32s]:
         """Markov blankets of all variables as (starts int64[V + 1], members int32), each blanket in ascending order."""
-        starts = self.starts.copy() if self.others_at is None else self.others_at[self.starts]
-        members = self.others.copy()
-        length = loops.sort_distinct(starts, members)
-        return starts, members[:length].copy()
+        return loops.sort_distinct(self.starts if self.others_at is None else self.others_at[self.starts], self.others)
 
     @cached_property
     def padded_form(self) -> Conditionals:
@@ -88,14 +85,12 @@ class Conditionals:
         are copied in the order in which the loops read them.
         """
         lengths = (np.diff(self.starts) + 3) // 4 * 4
-        starts = np.concatenate([[0], np.cumsum(lengths)])
+        starts = sealed([np.concatenate([[0], np.cumsum(lengths)])])
         n = int(starts[-1])
         rows = np.zeros(len(self.rows) + 2 if len(self.rows) <= _CACHED else max(2 * n, len(self.rows) + 4))
         row_at, others = np.empty(n, np.int32), np.empty(n, np.int32)
         loops.pad_incidences(self.starts, self.row_at, self.others, self.rows, starts, row_at, others, rows)
-        return replace(
-            self, starts=sealed([starts]), row_at=sealed([row_at]), others=sealed([others]), rows=sealed([rows])
-        )
+        return replace(self, starts=starts, row_at=sealed([row_at]), others=sealed([others]), rows=sealed([rows]))
 
 
 def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
@@ -114,8 +109,7 @@ def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, I
     order = np.argsort(owners, kind="stable")
     new = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(starts) - 1))])
     neighbours = np.ascontiguousarray(neighbours[order], np.int32)
-    length = loops.sort_distinct(new, neighbours)
-    return new, neighbours[:length].copy()
+    return loops.sort_distinct(new, neighbours)
 
 
 def greedy_colouring(blankets: tuple[Int64s, Int32s]) -> Int32s:
@@ -127,9 +121,7 @@ def greedy_colouring(blankets: tuple[Int64s, Int32s]) -> Int32s:
     Returns:
         int32[V], colours 0, 1, ..
     """
-    colours = np.empty(len(blankets[0]) - 1, np.int32)
-    loops.colour(*blankets, colours)
-    return colours
+    return loops.colour(*blankets)
 
 
 def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals:
@@ -147,7 +139,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
         UnsupportedGraph: The rows of the distinct tables need too much memory.
         NotEnoughMemory: The conditionals do not fit into memory.
     """
-    widths = np.where(sizes == 2, 1, (sizes + 3) // 4 * 4).astype(np.int32)
+    widths = sealed([np.where(sizes == 2, 1, (sizes + 3) // 4 * 4).astype(np.int32)])
     n_ends = sum(group.arity * len(group) for group in factors if group.arity > 1)
     check_memory(
         8 * float(widths.sum()) + 28 * len(sizes) + 8 * n_ends,
@@ -162,32 +154,19 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
             f"the tables of the full conditionals need {n_rows / 2**27:.0f} GB, more than {MOST_CELLS / 2**27:.0f} GB:"
             " let factors share tables (table_of_factor), or split the graph into its components"
         )
-    starts = np.zeros(len(sizes) + 1, np.int64)
-    for group in groups:
-        loops.count_incidences(group.factors.scopes, starts)
-    np.cumsum(starts, out=starts)
-    n = int(starts[-1])
-    others_at = places = None
+    scopes = [group.factors.scopes for group in groups]
+    starts, others_at = sealed([loops.count_incidences(scopes, len(sizes))]), None
     if any(group.factors.arity > 2 for group in groups):
-        others_at, cursor = np.zeros(n + 1, np.int64), starts[:-1].copy()
-        for group in groups:
-            loops.count_others(group.factors.scopes, cursor, others_at)
-        np.cumsum(others_at, out=others_at)
-        places = np.empty(int(others_at[-1]), np.int32)
-    others = np.empty(n if others_at is None else int(others_at[-1]), np.int32)
-    row_at, rows, cursor = np.empty(n, np.int32), [np.empty(0)], starts[:-1].copy()
-    at = 0
+        others_at = sealed([loops.count_others(scopes, starts)])
+    rows, parts, at = [np.empty(0)], [], 0
     for group in groups:
         blocks, at = group.place(rows, at)
-        loops.fill_incidences(
-            group.factors.scopes, group.term_of_factor, blocks, group.strides(), group.spreads(), cursor,
-            row_at, others_at, others, places, spread,
-        )  # fmt: skip
+        parts.append((group.factors.scopes, group.term_of_factor, blocks, group.strides(), group.spreads()))
+    row_at, others, places = loops.fill_incidences(parts, starts, others_at, spread)
     if others_at is None:
         loops.sort_pairs(starts, row_at, others)
     return Conditionals(
-        sizes, sealed([widths]), sealed([unary_at]), sealed([unary]), sealed([starts]), sealed([row_at]),
-        None if others_at is None else sealed([others_at]), sealed([others]),
+        sizes, widths, unary_at, sealed([unary]), starts, sealed([row_at]), others_at, sealed([others]),
         None if places is None else sealed([places]), sealed([np.concatenate(rows)]), spread,
     )  # fmt: skip
 
@@ -206,16 +185,15 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
     Raises:
         ImpossibleGraph: The unary factors forbid all states of a variable.
     """
-    unary_at = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(widths, out=unary_at[1:])
-    unary, spread = np.zeros(int(unary_at[-1])), np.empty(len(sizes))
+    unary_at = sealed([np.cumsum(widths, dtype=np.int64) - widths])
+    unary, spread = np.zeros(int(widths.sum(dtype=np.int64))), np.empty(len(sizes))
     for group in factors:
         if group.arity == 1:
             loops.add_unary(unary, unary_at, group.scopes, group.table_of_factor, group.scale, group.tables)
-    row = loops.normalise(unary, unary_at[:-1], sizes, widths, spread)
+    row = loops.normalise(unary, unary_at, sizes, widths, spread)
     if row >= 0:
         raise ImpossibleGraph(f"variable {row}: its unary factors forbid every state by -inf; allow at least one state")
-    return unary, unary_at[:-1], spread
+    return unary, unary_at, spread
 
 
 @dataclass(frozen=True)

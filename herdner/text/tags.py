@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.memory import sealed
 from herdner._ext.tags import make_spans, read_spans
 
 SentenceOffsets = Sequence[int] | NDArray[np.int64]
@@ -203,7 +204,7 @@ def _columns(tags: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int32
     names = list(dict.fromkeys(["", *(label for _, label in split)]))
     index = {name: k for k, name in enumerate(names)}
     prefixes = np.array([ord(prefix) for prefix, _ in split], np.uint8)
-    return prefixes, np.array([index[label] for _, label in split], np.int32), names
+    return sealed([prefixes]), sealed([np.array([index[label] for _, label in split], np.int32)]), names
 
 
 def tags_from_spans(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -593,11 +594,14 @@ assert seen
     "arrays of positions that another thread changes without the interpreter": """
 import time
 from numpy.lib.stride_tricks import as_strided
+from herdner._ext import conditionals, factors, influence, layout, mean_field
+from herdner._ext.attributes import add_scores
 from herdner._ext.bundles import bundle
 from herdner._ext.elimination_order import GreedyOrder
 from herdner._ext.likelihood import fill_dense
 from herdner._ext.max_product import traverse
 from herdner._ext.mean_field import expected
+from herdner._ext.tags import read_spans
 from herdner._ext.text import SentenceLoop
 
 def while_numpy_writes(function, array, value, n_good):
@@ -624,13 +628,78 @@ while_numpy_writes(lambda: bundle(uses, borders, None, 50, 50), uses, 2**30, 1)
 neighbours = np.array([1, 0], np.int32)
 while_numpy_writes(lambda: GreedyOrder(np.arange(3), neighbours, np.ones(2), 0, 1, 60.0, 0.0), neighbours, 2**30, 1)
 scope, factor_of, slots = (np.array(values, np.int32) for values in ([0, 1, 1, 0], [0, 0, 1, 1], [0, 3, 1, 2]))
-borders, order = np.array([0, 2, 4]), np.zeros(2, np.int32)
-while_numpy_writes(lambda: traverse(scope, factor_of, borders, borders, slots, order), scope, 2**30, 1)
+borders = np.array([0, 2, 4])
+while_numpy_writes(lambda: traverse(scope, factor_of, borders, borders, slots), scope, 2**30, 1)
 q, pairs, tables = np.full((2, 2), 0.5), np.array([[0, 1]] * 1000, np.int32), np.zeros(1000, np.int32)
 sizes, ones = np.full(2, 2, np.int32), np.ones(1000)
 while_numpy_writes(lambda: expected(q, sizes, pairs, tables, ones, np.ones((1, 4)), 0), tables, 2**30, 1)
+pairs, to, spans = np.stack([np.arange(999), np.arange(1, 1000)], 1).astype(np.int32), np.zeros(1000, np.int32), np.arange(0, 1001, 8)
+owners, scale, rows = np.arange(0, 1999, 2), np.ones(1000), np.ones((1000, 2))
+for function in (
+    lambda: layout.order_paths(1000, pairs, np.empty(1000, np.int64), np.empty(1001, np.int64)),
+    lambda: layout.mark_neighbours(pairs, np.full(1000, -1, np.int32), np.zeros(1000, np.uint8)),
+    lambda: influence.symmetric_rows(1000, pairs, np.ones(999)),
+    lambda: conditionals.fill_incidences(
+        [(pairs, to[:999], np.array([[0, 4], [0, 4]]), np.ones((2, 2), np.int32), np.ones((2, 1)))],
+        conditionals.count_incidences([pairs], 1000), None, np.zeros(1000)),
+    lambda: factors.find_misfit(pairs, np.full(1000, 2, np.int32), (2, 2)),
+):
+    while_numpy_writes(function, pairs, 2**30, 1)
+for function in (
+    lambda: layout.add_rows(rows, to, scale, rows.copy()), lambda: layout.add_unary(rows, to[:, None], to, scale, rows.copy()),
+    lambda: conditionals.add_unary(np.zeros(1000), None, to[:, None], to, scale, rows), lambda: mean_field.entropy(rows, to, 0),
+    lambda: conditionals.colour(np.minimum(owners, 1000), to), lambda: conditionals.sort_distinct(np.array([0, 1000]), to),
+    lambda: read_spans(to, np.array([66], np.uint8), np.array([1], np.int32), ["", "PER"], np.array([0, 1000])),
+):
+    while_numpy_writes(function, to, 2**30, 1)
+for function in (
+    lambda: add_scores(np.arange(1001), to, None, spans, np.zeros(1000, np.uint8), np.ones(1000), np.zeros((1000, 2))),
+    lambda: conditionals.sort_distinct(spans, to), lambda: influence.bound_binary(spans, np.ones(1000), np.ones(125), False),
+):
+    while_numpy_writes(function, spans, 2**40, 1)
 starts = np.arange(0, 5000, 5)
 while_numpy_writes(lambda: SentenceLoop(["Mr."], ["The"], ".", ")", "(").offsets("ab. \\n" * 1000, ["ab."] * 1000, starts, starts + 3), starts, 2**40, 20)
+""",
+    "tables of a count of states that another thread changes": """
+import time
+from numpy.lib.stride_tricks import as_strided
+from herdner.studies.convergence import count_visits, counts
+
+kept, make, stop = [], counts.CountingTables.of, threading.Event()
+def record(*arguments):
+    kept.append(make(*arguments))
+    return kept[-1]
+def write():
+    keys = kept[-1].keys.reshape(-1)
+    rows = np.stack([keys] * 100 + [np.full_like(keys, 2**40)] * 2 + [keys] * 100)
+    target = as_strided(keys, (500, *rows.shape), (0, 0, *keys.strides))
+    while not stop.is_set():
+        np.copyto(target, rows)
+counts.CountingTables.of = record
+count = lambda: count_visits(herdner.ising(0.3, np.zeros((2, 4))), herdner.dhg(n_bins=4), [2**24], seed=1)
+expected = count().visits
+thread = threading.Timer(0.05, write)
+thread.start()
+assert (count().visits == expected).all()
+stop.set()
+thread.join()
+""",
+    "starts of rows that are not inside their arrays": """
+from herdner._ext.conditionals import normalise, sort_distinct
+members = np.arange(4, dtype=np.int32)
+for starts in ([0, -1, 4], [0, 5], [1, 4], [-1, 4], [0, 4, 2]):
+    try:
+        sort_distinct(np.array(starts), members)
+        raise SystemExit("the starts must rise from 0 to the number of members")
+    except ValueError:
+        pass
+rows, sizes, widths = np.zeros(64), np.array([4], np.int32), np.array([4], np.int32)
+for at in (-1, -64, 61, 2**62):
+    try:
+        normalise(rows, np.array([at]), sizes, widths, np.zeros(1))
+        raise SystemExit("a row must be inside rows")
+    except IndexError:
+        pass
 """,
     "documents that another thread changes": """
 tagger = herdner.load("en")
@@ -653,6 +722,14 @@ def test_no_call_ends_the_process(case: str) -> None:
         [sys.executable, "-c", PRELUDE + CASES[case]], cwd=TESTS, capture_output=True, text=True, timeout=4 * PATIENCE
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
+
+
+def test_compiled_functions_do_not_read_indices_in_the_memory_of_the_caller() -> None:
+    """Arguments with indices are copied (`own`, `owned`), so no function that Python can call declares memory views."""
+    internal_class = re.compile(r"@cython\.internal\n(@.*\n)*cdef class .*(\n| .*)*")
+    for path in (TESTS.parent / "cython_ext").glob("*.pyx"):
+        for match in re.finditer(r"^ *def [^:]+?\(.*?\):$", internal_class.sub("", path.read_text()), re.M | re.S):
+            assert not re.search(r"const u?int(16|32|64)_t *\[[^\]]*\] (?!keys|values)", match[0]), (path.name, match[0])
 
 
 def owners(array: np.ndarray) -> list[object]:

@@ -225,8 +225,7 @@ class Slots:
             end += len(values)
         slots = np.argsort(scope, kind="stable").astype(np.int32)
         starts = _cumulative_sums(np.bincount(scope, minlength=len(sizes)))
-        order = np.empty(len(sizes), np.int32)
-        loops.traverse(scope, factor_of, factor_at, starts, slots, order)
+        order = loops.traverse(scope, factor_of, factor_at, starts, slots)
         return cls(
             sizes=sizes,
             scope=scope,

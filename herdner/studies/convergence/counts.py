@@ -75,7 +75,8 @@ class CountingTables:
 
     The loop reads the fields by name (engine/fields.h).
 
-    Tables have a cell for each joint state of all n variables.
+    Tables have a cell for each joint state of all n variables. The engine fills and reads private copies of them; it
+    writes only to ``visits`` and ``returns``.
 
     Attributes:
         odds: [n, 2^n], the odds of state 0 against state 1 of each variable; the variable's state in the joint state is
@@ -248,8 +249,8 @@ def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable:
     herded = Gibbs(sharing=sharing, dummy_edges=dummies, record=_NOTHING)
     (run,) = begin_runs(Setup.of(herded, compiled), np.random.default_rng(0), None)
     tables = CountingTables.of(n, herded, variable, np.zeros(1, np.int32))
-    run.engine.fill_counting_tables(tables)
-    by_z = by_other_states(tables.keys[variable].reshape((2,) * n), variable)[:, 0]
+    keys = run.engine.fill_counting_tables(tables)
+    by_z = by_other_states(keys[variable].reshape((2,) * n), variable)[:, 0]
     result = Focus.of(joint_distribution(compiled), variable, by_z, sharing)
     groups = np.empty((2,) * n, np.int32)
     np.moveaxis(groups, variable, -1)[...] = result.keys[0].reshape((2,) * (n - 1))[..., None]
