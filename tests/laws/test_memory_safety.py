@@ -729,7 +729,10 @@ def test_compiled_functions_do_not_read_indices_in_the_memory_of_the_caller() ->
     internal_class = re.compile(r"@cython\.internal\n(@.*\n)*cdef class .*(\n| .*)*")
     for path in (TESTS.parent / "cython_ext").glob("*.pyx"):
         for match in re.finditer(r"^ *def [^:]+?\(.*?\):$", internal_class.sub("", path.read_text()), re.M | re.S):
-            assert not re.search(r"const u?int(16|32|64)_t *\[[^\]]*\] (?!keys|values)", match[0]), (path.name, match[0])
+            assert not re.search(r"const u?int(16|32|64)_t *\[[^\]]*\] (?!keys|values)", match[0]), (
+                path.name,
+                match[0],
+            )
 
 
 def owners(array: np.ndarray) -> list[object]:
