@@ -55,7 +55,7 @@ STYLES = {
     "gibbs": ("tab:gray", "-"), "herded-gibbs": ("tab:orange", "-"), "dhg": ("tab:red", "-"),
     "rdhg": ("tab:pink", "-"), "dogs": ("tab:olive", "-"), "blocked-gibbs": ("tab:green", "-"),
     "blocked-gibbs, herded": ("tab:green", "--"), "spanning forests": ("tab:cyan", "-"), "tempered": ("tab:blue", "-"),
-    "belief-propagation": ("tab:purple", "-"), "exact": ("tab:brown", "-"),
+    "belief-propagation": ("tab:purple", "-"), "exact": ("tab:brown", ":"),
 }  # fmt: skip
 
 
@@ -218,14 +218,15 @@ def draw(experiment: Experiment, curves: Curves, limit: float) -> Any:
             errors = [mean_errors(curves, method, t).get(family) for t in times]
             if errors[0] is not None:
                 shown = np.maximum(np.array(errors, float), 1e-5)
-                panel.plot(times, shown, line, color=colour, linewidth=1.2, label=method)
+                panel.plot(times, shown, line, color=colour, linewidth=1.2, marker=".", markevery=[-1], label=method)
         panel.set(xscale="log", yscale="log", title=family, xlabel="seconds", ylabel="error", ylim=(8e-6, 1))
     for panel in panels[len(families) :]:
         panel.set_axis_off()
     handles = {
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="lower right", fontsize=8, framealpha=0)
+    names = [name for name in METHODS if name in handles]
+    figure.legend([handles[name] for name in names], names, loc="lower right", fontsize=8, framealpha=0)
     figure.tight_layout()
     return figure
 
