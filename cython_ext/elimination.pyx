@@ -531,7 +531,7 @@ cdef class CompiledMessages:
     cdef readonly double total       # sum of the logarithms of all maxima by which tables and messages were scaled
     cdef Table* tables               # [n]
     cdef double* offsets             # [n]
-    cdef bint busy
+    cdef bint busy, is_used          # is_used: `Beliefs` frees the messages
 
     def __cinit__(self, CompiledBucketTree tree not None, bint maximise):
         self.tree, self.maximised, self.total = tree, maximise, tree.offset
@@ -663,6 +663,8 @@ cdef class CompiledMessages:
         states = np.asarray(states)
         if not (0 <= place < self.tree.n and self.n_done == self.tree.n and states.shape[1:] == (self.tree.n,)):
             raise ValueError("the bucket must exist, the messages must be complete, and states must fit the graph")
+        if self.is_used:
+            raise ValueError("the computation of marginals has freed the messages")
         node = &self.tree.nodes[place]
         # Only the separator is copied: this method is called for each bucket with all states.
         variables = np.asarray(<int32_t[:node.n_axes]> node.separator) if node.n_axes else np.zeros(0, np.int32)
@@ -693,8 +695,8 @@ cdef class CompiledMessages:
         cdef bint in_logs
         cdef Table** inputs
         cdef double* row
-        if self.n_done != self.tree.n:
-            raise ValueError("the messages must be complete")
+        if self.n_done != self.tree.n or self.is_used:
+            raise ValueError("the messages must be complete, and the computation of marginals frees them")
         result = np.zeros(self.tree.n, np.int32)
         cdef int32_t[::1] state = result
         row = <double*> malloc(self.tree.most_states * sizeof(double))
@@ -797,7 +799,10 @@ cdef class MessageBucket:
 @cython.final
 @cython.no_gc_clear  # deallocation reads other objects
 cdef class Beliefs:
-    """Marginals of variables and tables, by a pass over the buckets in reverse elimination order."""
+    """Marginals of variables and tables, by a pass over the buckets in reverse elimination order.
+
+    Each message is freed as soon as it is no longer needed, so the messages can be used only once.
+    """
     cdef readonly CompiledMessages messages
     cdef readonly Py_ssize_t n_left  # buckets that are left
     cdef double** separators         # [n]: the probabilities of a bucket's separator, or NULL
@@ -806,14 +811,15 @@ cdef class Beliefs:
     cdef bint with_tables, busy
 
     def __cinit__(self, CompiledMessages messages not None, bint with_tables):
-        if messages.n_done != messages.tree.n or messages.maximised:
-            raise ValueError("the messages must be complete, and they must be sums")
+        if messages.n_done != messages.tree.n or messages.maximised or messages.is_used:
+            raise ValueError("the messages must be complete, and they must be sums that no other pass has used")
         self.messages, self.with_tables, self.n_left = messages, with_tables, messages.tree.n
         self.marginals_ = np.zeros(messages.tree.state_at[messages.tree.n])
         self.separators = <double**> zeroed_memory(messages.tree.n + 1, sizeof(double*))
         self.tables = <double**> zeroed_memory(messages.tree.n_tables + 1, sizeof(double*))
         if not (self.separators and self.tables):
             raise MemoryError("no memory for the marginals of a graph")
+        messages.is_used = True
 
     def __dealloc__(self):
         cdef Py_ssize_t b
@@ -889,10 +895,13 @@ cdef class Beliefs:
         return FINE
 
     cdef void close_bucket(self, BucketLayout* f, Own* own) noexcept nogil:
-        """Free the layout of the next bucket and the probabilities of its separator, and go on to the bucket after."""
+        """Free the layout of the next bucket, its message and its probabilities, and go on to the bucket after."""
+        cdef Table* message = &self.messages.tables[self.n_left - 1]
         free(own.logs)
         close_layout(f)
         self.n_left -= 1
+        free(message.values)
+        message.values = NULL
         free(self.separators[self.n_left])
         self.separators[self.n_left] = NULL
 

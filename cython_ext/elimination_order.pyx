@@ -161,6 +161,7 @@ cdef class GreedyOrder:
     cdef double limit, spread
     cdef uint64_t random_state
     cdef int32_t[::1] order_
+    cdef double[::1] message_sizes  # [n]: cells of the separator of each vertex, in the order of their elimination
     cdef readonly Py_ssize_t n_ordered  # vertices that were eliminated
     cdef readonly Py_ssize_t width      # largest number of neighbours of a vertex when it was eliminated
     cdef readonly double cells          # of all buckets
@@ -195,7 +196,7 @@ cdef class GreedyOrder:
                 and self.leaves):
             raise MemoryError("no memory for an elimination order")
         self.criterion, self.limit, self.spread, self.random_state = <Criterion> criterion, limit, spread, seed | 1
-        self.order_ = np.zeros(n, np.int32)
+        self.order_, self.message_sizes = np.zeros(n, np.int32), np.zeros(n)
         for v in range(n):
             if not 0 <= log_sizes[v] < 64:
                 raise ValueError("log_sizes must be at least 0 and below 64")
@@ -228,6 +229,49 @@ cdef class GreedyOrder:
     def work(self):
         """Number of entries that were read or moved so far."""
         return self.g.work
+
+    def peak_cells(self, starts_, neighbours_):
+        """Return the largest number of cells that messages and beliefs of separators have at the same time.
+
+        The second pass takes the buckets in reverse order. It computes the beliefs of the separators of the messages in
+        a bucket, and then frees the message and the belief of the bucket's own separator.
+
+        Args:
+            starts_, neighbours_: The graph, as in `GreedyOrder`.
+        """
+        cdef const int64_t[::1] starts = owned(starts_, np.int64, 1, "starts")
+        cdef const int32_t[::1] neighbours = owned(neighbours_, np.int32, 1, "neighbours")
+        cdef Py_ssize_t n = self.g.n, k, r, above
+        cdef int64_t e
+        cdef int32_t v
+        cdef double cells, peak = 0
+        cdef int32_t[::1] position = np.zeros(n, np.int32)
+        cdef int32_t[::1] parent = np.full(n, -1, np.int32)    # the bucket that has the message of a bucket
+        cdef int32_t[::1] ancestor = np.full(n, -1, np.int32)  # shortcuts to the latest bucket above (Liu 1986)
+        cdef double[::1] inputs = np.zeros(n)                  # cells of the messages in a bucket
+        if self.busy or self.n_ordered < n or starts.shape[0] != n + 1:
+            raise ValueError("the search must have found an order, and starts must fit the graph")
+        for k in range(n):
+            position[self.order_[k]] = <int32_t> k
+        for k in range(n):
+            v = self.order_[k]
+            for e in range(starts[v], starts[v + 1]):
+                if not (0 <= e < neighbours.shape[0] and 0 <= neighbours[e] < n):
+                    raise ValueError("starts and neighbours do not fit each other")
+                r = position[neighbours[e]]
+                while 0 <= r < k:
+                    above = ancestor[r]
+                    ancestor[r] = <int32_t> k
+                    if above < 0:
+                        parent[r] = <int32_t> k
+                        inputs[k] += self.message_sizes[r]
+                    r = above
+        cells = self.message_cells
+        for k in range(n - 1, -1, -1):
+            cells += inputs[k]
+            peak = max(peak, cells)
+            cells -= self.message_sizes[k] * (1 if parent[k] < 0 else 2)
+        return peak
 
     def advance(self, uint64_t most_work):
         """Continue the search; return True if it has ended.
@@ -284,7 +328,7 @@ cdef class GreedyOrder:
         cdef double log_rows = 0
         for e in range(self.g.degree[v]):
             log_rows += self.log_size[self.g.neighbours[v][e]]
-        self.order_[self.n_ordered] = v
+        self.order_[self.n_ordered], self.message_sizes[self.n_ordered] = v, exp2(log_rows)
         self.n_ordered += 1
         self.g.work += self.g.degree[v] + 4
         if log_rows + self.log_size[v] > self.limit:

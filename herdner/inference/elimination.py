@@ -7,7 +7,8 @@ elimination"). One pass in elimination order gives log Z or the largest log-pote
 order gives the marginals of all variables and factors, as in a junction tree. Drawing the variables one after the
 other in the opposite order gives an exact sample.
 
-Only the messages are stored. The product of a bucket is larger, so the second pass computes it again.
+Only the messages are stored. The product of a bucket is larger, so the second pass computes it again. The second pass
+frees each message as soon as it has processed its bucket.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class BucketTree:
         """Compute the marginals by a second pass over the buckets, in reverse elimination order.
 
         Args:
-            messages: The messages of the first pass, by sums.
+            messages: The messages of the first pass, by sums; they are freed.
             with_tables: Also compute the marginals of the tables of the buckets.
 
         Returns:
@@ -205,7 +206,7 @@ class Messages:
         return self.tree.reduced.constant + self.loop.total
 
     def distribute(self, with_tables: bool) -> loops.Beliefs:
-        """Compute the marginals by a second pass over the buckets (see `BucketTree.distribute`).
+        """Compute the marginals by a second pass over the buckets, which frees the messages.
 
         Args:
             with_tables: Also compute the marginals of the tables of the buckets.

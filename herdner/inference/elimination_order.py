@@ -418,25 +418,31 @@ class EliminationOrder:
             every bucket has at most 2^60 cells.
         width: Number of variables of the largest bucket minus 1, an upper bound on the treewidth.
         message_cells: Number of table cells of all messages together; 0 if ``log2_cells`` is infinite.
+        peak_cells: Largest number of table cells that messages and marginals of separators have at the same time, while
+            marginals are computed; 0 if ``log2_cells`` is infinite.
     """
 
     order: Int32s
     log2_cells: float
     width: int
     message_cells: int
+    peak_cells: int
 
     @classmethod
-    def of(cls, search: GreedyOrder) -> EliminationOrder:
+    def of(cls, search: GreedyOrder, starts: Int64s, neighbours: Int32s) -> EliminationOrder:
         """Return the elimination order that a search found, with its cost; the cost is infinite if it found none.
 
         Args:
             search: The search. If it found no order, its first variables are followed by the others.
+            starts: The graph of the search (see `adjacency`).
+            neighbours: The neighbours of all variables.
         """
         order, n_ordered = search.order, search.n_ordered
         if n_ordered < len(order) or search.is_hopeless:
             rest = np.setdiff1d(np.arange(len(order), dtype=np.int32), order[:n_ordered])
-            return cls(np.concatenate([order[:n_ordered], rest]), math.inf, len(order), 0)
-        return cls(order, math.log2(search.cells + 1), search.width, int(search.message_cells))
+            return cls(np.concatenate([order[:n_ordered], rest]), math.inf, len(order), 0, 0)
+        cells, peak = int(search.message_cells), int(search.peak_cells(starts, neighbours))
+        return cls(order, math.log2(search.cells + 1), search.width, cells, peak)
 
 
 def adjacency(n_variables: int, scopes: Sequence[tuple[int, ...]]) -> tuple[Int64s, Int32s]:
@@ -496,7 +502,7 @@ def find_elimination_order(
     starts, neighbours = adjacency(n, scopes)
     log_sizes = np.log2(sizes.astype(np.float64))
     if loops.least_largest_bucket(starts, neighbours, log_sizes) > LARGEST_LOG2_CELLS:
-        return EliminationOrder(np.arange(n, dtype=np.int32), math.inf, n, 0)
+        return EliminationOrder(np.arange(n, dtype=np.int32), math.inf, n, 0, 0)
     best, work, attempt = None, 0, 0
     # An entry that the search reads takes about as much time as one cell of a bucket takes in inference.
     while best is None or attempt < 3 or (attempt < 500 and work < 2.0 ** min(best.log2_cells, 30.0) / 4):
@@ -511,7 +517,7 @@ def find_elimination_order(
             pass
         work += search.work
         attempt += 1
-        order = EliminationOrder.of(search)
+        order = EliminationOrder.of(search, starts, neighbours)
         if attempt == 1 and (search.is_hopeless or limit * _HOPELESS < order.log2_cells < math.inf):
             return order
         if best is None or order.log2_cells < best.log2_cells:

@@ -146,6 +146,23 @@ def test_large_tables_are_shared_by_threads_with_the_same_bits(monkeypatch: pyte
             np.testing.assert_array_equal(one.table_counts[1], two.table_counts[1])
 
 
+def test_marginals_use_up_the_messages() -> None:
+    """A second use would read memory that the pass for marginals has freed."""
+    reduced = reduce_tables(compile_tables(complete_graph(0.3, n_variables=5)))
+    order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes)
+    messages = BucketTree(reduced, order).collect()
+    total = messages.total
+    messages.distribute(with_tables=True)
+    assert messages.total == total
+    for use in (
+        lambda: Beliefs(messages.loop, True),
+        messages.loop.best_state,
+        lambda: messages.loop.log_rows(0, np.zeros((1, 5), np.int32)),
+    ):
+        with pytest.raises(ValueError, match=r"marginals|no other pass"):
+            use()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_large_buckets_with_several_messages_are_divided(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Two groups of variables joined to one set: the last bucket has two messages, whose variables differ."""
@@ -157,7 +174,7 @@ def test_large_buckets_with_several_messages_are_divided(monkeypatch: pytest.Mon
     pairs = TableFactors([(v, 20 + v % 2) for v in range(18)], rng.normal(size=(18, 2, 3)))
     graph = compile_tables(FactorGraph([2] * 20 + [3] * 2, [*tables, pairs]))
     reduced = reduce_tables(graph)
-    order = EliminationOrder(np.array([18, 19, 20, 21, *range(18)], np.int32), 21.0, 18, 2**18)
+    order = EliminationOrder(np.array([18, 19, 20, 21, *range(18)], np.int32), 21.0, 18, 2**18, 2**19)
     found = []
     for n_threads in (1, 3):
         tree = elimination.BucketTree(reduced, order, n_threads)
@@ -206,17 +223,17 @@ def test_slices_of_a_large_bucket_do_not_change_its_marginals(n_states, n, scope
             table = np.where(np.arange(n_states)[:, None] == rng.integers(n_states, size=2 ** len(scope)), 0.0, -np.inf)
         tables.append(TableFactors([(0, *scope)], table.reshape(1, *shape)))
     graph = compile_tables(FactorGraph([n_states, *[2] * n], tables))
-    order = EliminationOrder(np.array([0, *range(n, 0, -1)], np.int32), n + 6.0, n, 2**n)
+    order = EliminationOrder(np.array([0, *range(n, 0, -1)], np.int32), n + 6.0, n, 2**n, 2**n)
     found = []
     for n_threads in (1, 3):
-        messages = BucketTree(reduce_tables(graph), order, n_threads).collect()
-        beliefs = Beliefs(messages.loop, True)
+        tree = BucketTree(reduce_tables(graph), order, n_threads)
+        beliefs = Beliefs(tree.collect().loop, True)
         while (bucket := beliefs.large_bucket()) is None:
             beliefs.advance(2**22)
         assert bucket.n_slices == n_slices
         del bucket
-        beliefs = messages.distribute(with_tables=True)
-        found.append([messages.tree.factor_belief(beliefs, *host) for host in messages.tree.reduced.hosts])
+        beliefs = tree.collect().distribute(with_tables=True)
+        found.append([tree.factor_belief(beliefs, *host) for host in tree.reduced.hosts])
         found[-1].append(beliefs.marginals)
     for one, several in zip(*found, strict=True):
         np.testing.assert_array_equal(one, several)

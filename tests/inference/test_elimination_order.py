@@ -33,6 +33,19 @@ def buckets(order: list[int], scopes: list[tuple[int, ...]]) -> list[set[int]]:
     return found
 
 
+def peak(order: list[int], found: list[set[int]], sizes: np.ndarray) -> int:
+    """The largest number of cells of messages and beliefs that exist together, by the steps of the second pass."""
+    separators = [bucket - {v} for v, bucket in zip(order, found, strict=True)]
+    cells = [math.prod(int(sizes[u]) for u in separator) for separator in separators]
+    messages, beliefs, largest = set(range(len(order))), set(), 0
+    for place in reversed(range(len(order))):
+        beliefs |= {b for b, each in enumerate(separators) if each and min(map(order.index, each)) == place}
+        largest = max(largest, sum(cells[b] for b in messages) + sum(cells[b] for b in beliefs))
+        messages.discard(place)
+        beliefs.discard(place)
+    return largest
+
+
 def run(scopes, sizes, criterion=0, limit=60.0, spread=0.0, seed=0, work=2**62) -> GreedyOrder:
     search = GreedyOrder(*adjacency(len(sizes), scopes), np.log2(sizes), criterion, seed, limit, spread)
     while not search.advance(work):
@@ -53,6 +66,7 @@ def test_the_cost_of_an_order_is_that_of_its_buckets(seed: int) -> None:
     assert search.cells == pytest.approx(sum(cells))
     assert search.message_cells == pytest.approx(sum(c / sizes[v] for c, v in zip(cells, order, strict=True)))
     assert search.width == max(len(bucket) - 1 for bucket in found)
+    assert search.peak_cells(*adjacency(n, scopes)) == pytest.approx(peak(order, found, sizes))
     best = min(
         max(math.prod(sizes[u] for u in bucket) for bucket in buckets(list(each), scopes))
         for each in (itertools.permutations(range(n)) if n <= 6 else [order])

@@ -19,7 +19,14 @@ from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
-from herdner.inference.backends.exact import EliminationPlan, EliminationRun, Exact, needs_only_sums, slow_reduction
+from herdner.inference.backends.exact import (
+    EliminationPlan,
+    EliminationRun,
+    Exact,
+    needs_marginals,
+    needs_only_sums,
+    slow_reduction,
+)
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination_order import OutOfTime, reduce_tables
@@ -132,7 +139,7 @@ class Auto:
             limit = min(self.max_log2_cells, math.log2(max(_EXACT_SHARE * self.seconds / CELL_SECONDS, 1.0)))
             seconds = _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0
             run = EliminationRun.prepare(compiled, seconds, limit, began + _EXACT_SHARE * self.seconds, prune=prune)
-            plan = run.plan()
+            plan = run.plan(needs_marginals(request))
             tables = str(plan)
             remaining = began + _EXACT_SHARE * self.seconds - perf_counter()
             reason = self._obstacle(plan, remaining)

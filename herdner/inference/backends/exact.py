@@ -53,7 +53,7 @@ class EliminationPlan:
         n_variables: Number of variables that remain after impossible states and fixed variables are removed.
         log2_cells: log2 of the number of table cells of all buckets; the time is proportional to the number of cells.
         width: Number of variables of the largest bucket minus 1.
-        n_bytes: Number of bytes of all messages and their marginals.
+        n_bytes: Largest number of bytes that messages and marginals of separators have at the same time.
     """
 
     n_variables: int
@@ -118,7 +118,7 @@ class Exact:
             ImpossibleGraph: Entries of -inf leave a variable without possible states.
             MemoryError: The graph has too many variables for the search for an elimination order.
         """
-        return EliminationRun.prepare(compile_tables(graph)).plan()
+        return EliminationRun.prepare(compile_tables(graph)).plan(True)
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -152,7 +152,7 @@ class Exact:
             run = EliminationRun.prepare(compiled, limit / 2, self.max_log2_cells, until, prune=prune)
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("exact", limit)) from None
-        plan = run.plan()
+        plan = run.plan(needs_marginals(record))
         self._check(plan)
         remaining = None if self.seconds is None else self.seconds - (perf_counter() - began)
         try:
@@ -179,19 +179,21 @@ class Exact:
         """
         began = perf_counter()
         wants_best = record is None or record.best or self.n_best > 1
-        wants_marginals = record is None or record.marginals or record.table_counts
+        wants_marginals = needs_marginals(record)
         clock = None
         if seconds is not None:
             n_passes = 1 + wants_best + DISTRIBUTION_COST * wants_marginals
             clock = EliminationClock(seconds, n_passes * 2.0**run.order.log2_cells)
         tree = BucketTree(run.reduced, run.order, self.n_threads or os.cpu_count() or 1, clock)
+        # Only the messages of one pass exist at a time, and the marginals use up those of the last pass.
+        best, values = run.best(tree.collect(maximise=True), self.n_best) if wants_best else (None, [])
         sums = tree.collect()
-        best, values = run.best(tree.collect(maximise=True) if wants_best else sums, self.n_best)
-        marginals, counts = None, None
-        wants_counts = record is None or record.table_counts
-        if wants_marginals:
-            marginals, counts = run.marginals(sums, wants_counts)
+        if best is None:
+            best, values = run.best(sums, 1)
         samples = run.samples(sums, self.n_samples, seed) if self.n_samples else None
+        marginals, counts = None, None
+        if wants_marginals:
+            marginals, counts = run.marginals(sums, record is None or record.table_counts)
         return Result(
             state=best[0],
             log_potential=values[0],
@@ -229,6 +231,15 @@ def needs_only_sums(record: Record | None) -> bool:
         record: Requested results; None requests all.
     """
     return record is not None and not (record.best or record.marginals or record.table_counts)
+
+
+def needs_marginals(record: Record | None) -> bool:
+    """Return True if a record requests marginals or expected counts of table cells, which need a second pass.
+
+    Args:
+        record: Requested results; None requests all.
+    """
+    return record is None or record.marginals or record.table_counts
 
 
 def slow_reduction(backend: str, seconds: float) -> str:
@@ -295,11 +306,14 @@ class EliminationRun:
         order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes, seconds=seconds, limit=limit)
         return cls(compiled, reduced, order, pruned)
 
-    def plan(self) -> EliminationPlan:
-        """Return the predicted cost of the run."""
-        return EliminationPlan(
-            len(self.reduced.variables), self.order.log2_cells, self.order.width, 16 * self.order.message_cells
-        )
+    def plan(self, with_marginals: bool) -> EliminationPlan:
+        """Return the predicted cost of the run.
+
+        Args:
+            with_marginals: The run computes marginals or expected counts, which need more memory.
+        """
+        cells = self.order.peak_cells if with_marginals else self.order.message_cells
+        return EliminationPlan(len(self.reduced.variables), self.order.log2_cells, self.order.width, 8 * cells)
 
     def best(self, messages: Messages, n_best: int) -> tuple[Int32s, list[float]]:
         """Return the ``n_best`` joint states of largest log-potential, int32[N, V], and their log-potentials.
