@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 _DEFAULT_SECONDS = 60.0
 _RESERVE_SECONDS = 1.0  # for the start of the process and the output
 _MOST_SHOWN = 8  # factors or variables in a message
+_BETHE = "Bethe's approximation of log10 Z, which is exact if the factors form no cycles"
+_LOG_Z_NOTES = {
+    "belief-propagation": _BETHE, "mean-field": "a lower bound on log10 Z", "sum-product": _BETHE
+}  # fmt: skip
 InferenceTask = Literal["MAR", "PR", "MPE", "samples"]
 _SecondsOption = Annotated[
     float | None,
@@ -130,6 +135,7 @@ def _run(
 
     Raises:
         GraphFileError: The evidence has probability 0, or the graph has no possible joint state.
+        ValueError: The backend does not support the graph.
     """
     from herdner.graph.files import GraphFileError
     from herdner.graph.graph import ImpossibleGraph
@@ -144,6 +150,10 @@ def _run(
             return engine.infer(remaining, seed, record=_record(engine, task))
     except ImpossibleGraph:
         raise GraphFileError(_impossible_text(whole, observed, graph, evidence)) from None
+    except ValueError as error:
+        if observed and re.search(r"\bvariables? \d", str(error)):
+            raise type(error)(f"{error} (variables are numbered from 0 without the observed ones)") from None
+        raise
 
 
 def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, evidence: Path | None) -> str:
@@ -183,6 +193,8 @@ def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: i
         )
     if result.certificate is not None:
         print_note(f"{backend}: {result.certificate}")
+    if task == "PR" and backend in _LOG_Z_NOTES:
+        print_note(f"{backend}: the result is {_LOG_Z_NOTES[backend]}")
     if task == "PR" and result.log_z_interval is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_interval)
         print_note(f"{backend}: the 95 % interval of log10 Z is {low:.6g} to {high:.6g}")

@@ -48,7 +48,8 @@ class _Tokens:
         pieces: list[str] = []
         length = 0
         is_zip = self.path.lower().endswith(".zip") and Path(path).is_file()
-        for piece in _unzip(self.path) if is_zip else read_chunks(Source(self.path, self.path, Path(path), None)):
+        source = Source(self.path, self.path, Path(path), None, replace=True)  # comments may have any encoding
+        for piece in _unzip(self.path) if is_zip else read_chunks(source):
             length += len(piece)
             if length > MAX_CHARACTERS:
                 raise GraphFileError(f"{self.path}: the file has more than {MAX_CHARACTERS} characters")

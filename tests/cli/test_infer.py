@@ -146,6 +146,27 @@ def test_a_missing_convergence_and_bounds_are_noted(call, files):
     assert float(outcome.out.split()[1]) == pytest.approx(log_z, abs=1e-9)
 
 
+def test_an_approximate_partition_function_is_noted(call, files):
+    for backend, note in (
+        ("mean-field", "a lower bound on log10 Z"),
+        ("sum-product", "Bethe's approximation of log10 Z, which is exact if the factors form no cycles"),
+        ("belief-propagation", "Bethe's approximation of log10 Z, which is exact if the factors form no cycles"),
+    ):
+        assert f"{backend}: the result is {note}\n" in call("infer", files[1], "--task", "PR", "-b", backend).err
+        assert "the result is" not in call("infer", files[1], "--task", "MAR", "-b", backend).err
+
+
+def test_messages_about_variables_of_a_conditioned_graph_say_so(call, tmp_path):
+    write_uai(tmp_path / "graph.uai", FactorGraph([2] * 4, [TableFactors([[1, 2, 3]], np.zeros((1, 2, 2, 2)))]))
+    (tmp_path / "graph.evid").write_text("1 0 1")
+    note = "(variables are numbered from 0 without the observed ones)"
+    for evidence, variables in ((["--evidence", tmp_path / "graph.evid"], "0, 1 and 2"), ([], "1, 2 and 3")):
+        outcome = call("infer", tmp_path / "graph.uai", *evidence, "-b", "blocked-gibbs")
+        assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+        assert f"joins variables {variables}: blocked-gibbs" in outcome.err
+        assert (note in outcome.err) == bool(evidence)
+
+
 def test_exact_inference_prints_its_cost(call, files, tmp_path):
     graph, uai, _ = files
     err = call("infer", uai, "-b", "exact").err
@@ -231,8 +252,10 @@ def test_a_task_may_be_in_lower_case(call, files):
 
 def test_wrong_calls_are_one_line(call, files, tmp_path):
     _, uai, _ = files
+    (tmp_path / "binary.uai").write_bytes(bytes(range(128, 256)))
     for arguments, code, message in [
         (["infer", str(tmp_path / "none.uai")], 1, "no such file"),
+        (["infer", str(tmp_path / "binary.uai")], 1, "binary.uai:1: the file must begin with MARKOV or BAYES, got"),
         (["infer", uai, "--evidence", uai], 1, "must be an integer"),
         (["infer", uai, "--task", "PR", "--backend", "gibbs"], 2, "does not compute the partition function"),
         (["infer", uai, "--task", "samples", "--backend", "icm"], 2, "exact, tempered or gibbs, got icm"),
