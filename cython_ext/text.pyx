@@ -25,11 +25,15 @@ cdef extern from "allocation.h":
 cdef extern from "Python.h":
     bint Py_UNICODE_ISALNUM(Py_UCS4) nogil
     bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
+    bint Py_UNICODE_ISUPPER(Py_UCS4) nogil
     bint Py_UNICODE_ISSPACE(Py_UCS4) nogil
 
 cdef enum:
     WIDEST_WRAP = 100  # texts with longer lines are not wrapped: each line is a block
+    NARROWEST_WRAP = 40  # texts in which nearly all lines are shorter and begin with a capital are lists
     LOWER_LINES = 2    # least number of lines in lower case of a text that was wrapped by hand
+    LIST_LINES = 4     # least number of lines of a list that is not narrow
+    CELL_SPACES = 4    # least number of spaces between two cells of a table
     # columns that describe a line with tokens
     FIRST = 0          # its first token
     INDENT = 1         # characters before its first token
@@ -213,6 +217,7 @@ cdef class SentenceLoop:
         if n:
             self.mark_after_punctuation(text, words, first, last, begins)
             self.mark_blocks(text, first, last, begins)
+            mark_cells(text, first, last, begins)
         for token in range(n + 1):
             n_offsets += begins[token]
         result = np.empty(n_offsets, np.int64)
@@ -264,15 +269,15 @@ cdef class SentenceLoop:
 
         A line was wrapped if the first word of the next line would not have fitted into it. The available width is that
         of the longer lines of the text. Lines wrapped by hand are ragged: in a text in which most lines that follow an
-        unfinished line begin in lower case, a line ends a block only if it is short.
+        unfinished line begin in lower case, a line ends a block only if it is short. Each line of a list is a block.
         """
-        cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last, n_lower = 0, n_others = 0
+        cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last, n_lower = 0, n_others = 0, n_title = 0
         cdef int64_t[:, ::1] lines = np.empty((n, N_COLUMNS), np.int64)  # pages beyond the last line are not touched
         cdef const int64_t* line
         cdef const int64_t* before
         cdef int64_t[::1] widths
         cdef double room
-        cdef bint fits, continues, indented, ragged
+        cdef bint fits, continues, indented, ragged, is_list
         cdef Py_UCS4 before_break
         n_lines = find_lines(text, starts, ends, lines)
         if n_lines < 2:
@@ -288,9 +293,13 @@ cdef class SentenceLoop:
                     n_lower += 1
                 else:
                     n_others += 1
+                    n_title += (ends[word] > starts[word] + 1
+                                and Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(text, starts[word]))
+                                and Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word] + 1)))
         ragged = n_lower >= LOWER_LINES and n_lower >= n_others
         room = widths[<Py_ssize_t> ceil((0.75 if ragged else 0.95) * (n_lines - 1))]
-        if room > WIDEST_WRAP:
+        is_list = (n_title >= LIST_LINES and n_lower == 0) or (room < NARROWEST_WRAP and 4 * n_lower <= n_others)
+        if is_list or room > WIDEST_WRAP:
             for i in range(1, n_lines):
                 begins[lines[i, FIRST]] = 1
             return 0
@@ -343,6 +352,27 @@ cdef Py_ssize_t find_lines(str text, const int64_t[::1] starts, const int64_t[::
         lines[n_lines, WIDTH] = ends[token - 1] - begin
         n_lines += 1
     return n_lines
+
+
+cdef int mark_cells(str text, const int64_t[::1] starts, const int64_t[::1] ends, uint8_t[::1] begins) noexcept:
+    """Mark the first token of each cell of a table: cells are separated by a tab or by `CELL_SPACES` spaces."""
+    cdef Py_ssize_t token, i
+    cdef Py_UCS4 char
+    cdef int kind = PyUnicode_KIND(text)
+    cdef void* data = PyUnicode_DATA(text)
+    cdef int n_spaces
+    cdef bint tab
+    for token in range(1, starts.shape[0]):
+        n_spaces, tab = 0, False
+        for i in range(ends[token - 1], starts[token]):
+            char = PyUnicode_READ(kind, data, i)
+            if is_break(char):  # the indentation of a line
+                break
+            tab |= char == u"\t"
+            n_spaces += 1
+        else:
+            begins[token] |= tab or n_spaces >= CELL_SPACES
+    return 0
 
 
 cdef inline bint is_break(Py_UCS4 char) noexcept nogil:

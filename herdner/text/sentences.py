@@ -54,8 +54,9 @@ class SentenceRules:
         """Compiled segmenter, which finds the sentence boundaries of a tokenized text.
 
         Its method ``offsets(text, tokens, starts, ends)`` takes the character offsets of the tokens, int64[n] each, and
-        returns the sentence offsets, int64[S + 1] ([0] without tokens). A sentence begins after a blank line, and at a
-        line that does not continue a wrapped line. It may begin after a full stop, question or exclamation mark.
+        returns the sentence offsets, int64[S + 1] ([0] without tokens). A sentence begins after a blank line, at a line
+        that does not continue a wrapped line, at each line of a list, and after a tab or four spaces within a line. It
+        may begin after a full stop, question or exclamation mark.
         """
         titles = {*self.titles, *map(str.upper, self.titles)}
         return SentenceLoop(titles, self.starters, ENDS, CLOSERS, OPENERS)

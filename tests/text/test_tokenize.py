@@ -220,13 +220,17 @@ def plain_borders(document: Document, rules: SentenceRules = ENGLISH) -> list[in
         inside = [i for i in range(n) if begin <= starts[i] < end]
         if inside:
             lines.append((number, inside[0], inside[-1], ends[inside[-1]] - begin, starts[inside[0]] - begin))
-    opened = [
-        text[starts[line[1]]].islower()
+    first_words = [
+        tokens[line[1]]
         for last, line in pairwise(lines)
         if line[0] == last[0] + 1 and line[1] not in borders and line[4] <= last[4]
     ]
+    opened = [word[0].islower() for word in first_words]
     ragged = opened.count(True) >= 2 and 2 * opened.count(True) >= len(opened)
     room = sorted(line[3] for line in lines)[math.ceil((0.75 if ragged else 0.95) * (len(lines) - 1))] if lines else 0
+    n_title = sum(word[:1].isupper() and word[1:2].islower() for word in first_words)
+    is_narrow = room < 40 and 4 * opened.count(True) <= opened.count(False)
+    is_list = is_narrow or (n_title >= 4 and not any(opened))
     for (number, _, last, width, indent), (next_number, first, _, _, next_indent), following in zip(
         lines, lines[1:], [*lines[2:], None], strict=False
     ):
@@ -239,8 +243,18 @@ def plain_borders(document: Document, rules: SentenceRules = ENGLISH) -> list[in
             begins_paragraph = following is not None and following[0] == next_number + 1 and following[4] < next_indent
             goes_on = ragged and width > room / 2 and end != ":" and next_indent <= indent and not begins_paragraph
         ends_open = end in string.ascii_letters + string.digits + ",;-"
-        if room > 100 or next_number > number + 1 or (fits and not goes_on) or (next_indent > indent and not ends_open):
+        if (
+            is_list
+            or room > 100
+            or next_number > number + 1
+            or (fits and not goes_on)
+            or (next_indent > indent and not ends_open)
+        ):
             borders.add(first)
+    for after in range(1, n):
+        gap = text[ends[after - 1] : starts[after]]
+        if not LINE_BREAK.search(gap) and ("\t" in gap or len(gap) >= 4):
+            borders.add(after)
     return sorted(borders)
 
 
@@ -340,6 +354,32 @@ def test_one_paragraph_per_line_and_headlines_end_at_the_line() -> None:
     long = "A paragraph that a program wrote on one line, without wrapping, so it is longer than a screen is wide " * 2
     text = f"TAX HIKES IN KENYA\n{long}\nanother line\n{long}"
     assert sentences(text) == ["TAX HIKES IN KENYA", long.strip(), "another line", long.strip()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ada Smith|Peter Jones|Maria Gonzalez|Hiroshi Tanaka",
+        "Ada Smith, Leeds|Peter Jones, York",
+        "ADA SMITH|PETER JONES|MARIA GONZALEZ",
+        "Ada Smith, Head of Sales, Brightwater Foods Ltd., Leeds|Peter Jones, Head of Marketing, Arko plc, Bath|"
+        "Maria Gonzalez, Head of Research, Vertex Biolabs, Oslo|Hiroshi Tanaka, Director, Orbit Ferries, Newcastle|"
+        "Kofi Mensah, Assistant Director, Delta Bank, Accra City",
+    ],
+)
+def test_each_line_of_a_list_is_a_sentence(text: str) -> None:
+    assert sentences(text.replace("|", "\n")) == text.split("|")
+
+
+def test_narrow_columns_of_prose_are_joined() -> None:
+    text = "The chancellor met Emmanuel\nMacron in Paris, where the two\nspoke for an hour about the\nnew bridge"
+    assert sentences(text) == [text.replace("\n", " ")]
+
+
+def test_cells_of_a_row_are_sentences() -> None:
+    assert sentences("Ada Smith\tHarwick Ltd.\tLeeds") == ["Ada Smith", "Harwick Ltd.", "Leeds"]
+    assert sentences("Ada Smith    Harwick Ltd.      Leeds") == ["Ada Smith", "Harwick Ltd.", "Leeds"]
+    assert sentences("Ada  Smith   spoke") == ["Ada Smith spoke"]
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n\t", "\u00a0\u3000"])
