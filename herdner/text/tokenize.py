@@ -30,8 +30,13 @@ from herdner.text.splitting import LANGUAGES_WITH_RULES, Splitter, shipped_rules
 # and zero-width spaces copied from web pages. spaCy's English rules do not split these from the name.
 INVISIBLE = "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]"
 PREFIXES = ("``", r"-+(?=[^\W\d])", r"[|~]", INVISIBLE)
-SUFFIXES = ("``", r"(?<=[\w.])-+", r"[|~]", INVISIBLE)
+SUFFIXES = ("``", r"(?<=[\w.])-+", r"[|~]", r"(?<=A/S)\.", INVISIBLE)
 INFIXES = (r"(?<=[^\W\d]\.)[-/](?=[^\W\d])", r"(?<=[^\W\d])[)\]]-?(?=[^\W\d])|(?<=[)\]])-(?=[^\W\d])", r"\|", INVISIBLE)
+# Designators of companies that spaCy's rules of some languages split. Their full stop does not end a sentence.
+DESIGNATORS = tuple(
+    "A.m.b.a. A/S Bhd. Cia. Cie. G.m.b.H. Lda. Ltda. Pte. Pty. S.p.A. S.r.l. Sdn. a.s. d.o.o. m.b.H. r.l."  # noqa: SIM905
+    " s.r.o.".split()
+)
 # Strings without white space that are longer than this are split into pieces before the rules are applied, after a
 # punctuation mark if possible, because the time of prefix and suffix rules grows with the square of the length.
 LONGEST_RUN = 128
@@ -202,7 +207,7 @@ class Tokenizer:
     def _splitter(self) -> Splitter:  # lazily initialised: tokenized documents need no rules
         language, words = self.settings.language, self.settings.sentences.abbreviations
         rules = shipped_rules(language) if language in LANGUAGES_WITH_RULES else spacy_rules(language)
-        return Splitter(rules.extend(PREFIXES, SUFFIXES, INFIXES, words))
+        return Splitter(rules.extend(PREFIXES, SUFFIXES, INFIXES, (*DESIGNATORS, *words)))
 
 
 def _restore(settings: TokenizerSettings, cache_characters: int) -> Tokenizer:

@@ -30,7 +30,15 @@ from herdner._ext.hashing import hash_string
 from herdner.text.document import Document
 from herdner.text.sentences import CLOSERS, ENDS, ENGLISH, OPENERS, SentenceRules
 from herdner.text.splitting import LANGUAGES_WITH_RULES
-from herdner.text.tokenize import INFIXES, LONGEST_RUN, PREFIXES, SUFFIXES, Tokenizer, TokenizerSettings
+from herdner.text.tokenize import (
+    DESIGNATORS,
+    INFIXES,
+    LONGEST_RUN,
+    PREFIXES,
+    SUFFIXES,
+    Tokenizer,
+    TokenizerSettings,
+)
 
 TOKENIZER = Tokenizer()
 FORGETFUL = Tokenizer(cache_characters=0)
@@ -74,7 +82,7 @@ def spacy_tokenizer(language: str) -> Any:
     rules.prefix_search = spacy.util.compile_prefix_regex([*PREFIXES, *nlp.Defaults.prefixes]).search
     rules.suffix_search = spacy.util.compile_suffix_regex([*SUFFIXES, *nlp.Defaults.suffixes]).search
     rules.infix_finditer = spacy.util.compile_infix_regex([*INFIXES, *nlp.Defaults.infixes]).finditer
-    for word in ENGLISH.abbreviations:
+    for word in (*DESIGNATORS, *ENGLISH.abbreviations):
         rules.add_special_case(word, [{spacy.symbols.ORTH: word}])
     return rules
 
@@ -163,6 +171,9 @@ def test_the_shipped_rules_are_those_of_spacy(language: str) -> None:
         ("Kenya\x00", "Kenya \x00"),
         ("Lt. Smith of FDCH, INC.", "Lt. Smith of FDCH , INC."),
         ("Kenya😀", "Kenya 😀"),
+        ("Kappa S.p.A. and Delta s.r.o.", "Kappa S.p.A. and Delta s.r.o."),
+        ("Delta Sdn. Bhd., Kappa Pte. Ltd.", "Delta Sdn. Bhd. , Kappa Pte. Ltd."),
+        ("Novo A/S.", "Novo A/S ."),
     ],
 )
 def test_names_are_tokens_of_their_own(text: str, tokens: str) -> None:
@@ -292,6 +303,7 @@ def test_sentences_of_news_begin_where_the_rules_say() -> None:
         "i like it.|me too",
         "Well... perhaps not.",
         "Kenya.Uganda is one run.",
+        "Kappa Pte. Ltd. sued Delta S.r.l. in May.|The firm was bought by Kappa S.p.A.|He left Novo A/S.|They stayed.",
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(text: str) -> None:
