@@ -44,9 +44,13 @@ def test_f1_of_the_trial_texts(tagger: herdner.Tagger) -> None:
     [
         ("Cllr Doyle and Councillors Amin and Whitcombe agreed.", ["Doyle", "Amin", "Whitcombe"]),
         ("We dined with the Hendersons. The Hendersons own a mill.", []),
+        ("Mr and Mrs Keller were angry. The Kellers wrote to the council.", ["Keller"]),
         ("Dear Nadia,\n\nThank you for your letter. Tom read it.", ["Nadia", "Tom"]),
         ("She works for Tarn Homes GmbH. He does not.", ["Tarn Homes GmbH."]),
         ("Q: Dr Osei, who taught you?\n\nA: Professor Adwoa Mensah did.", ["Osei", "Adwoa Mensah"]),
+        ("Ada Smith\nPeter Jones\nMaria Gonzalez", ["Ada Smith", "Peter Jones", "Maria Gonzalez"]),
+        ("Ada Smith\tHarwick Ltd.\tLeeds", ["Ada Smith", "Harwick Ltd.", "Leeds"]),
+        ("Kappa S.p.A. sued Delta Pte. Ltd. of Singapore.", ["Kappa S.p.A.", "Delta Pte. Ltd.", "Singapore"]),
         ("Prime Minister Jan Zielinski met President Tavares.", ["Jan Zielinski", "Tavares"]),
     ],
 )

@@ -103,6 +103,24 @@ def test_an_untagged_surname_becomes_a_mention(text: str, is_found: bool) -> Non
     assert [(entity.label, entity.confidence) for entity in found] == [("PER", pytest.approx(0.81))] * is_found
 
 
+@pytest.mark.parametrize(
+    ("text", "spans", "is_family"),
+    [
+        ("Ada Keller left . The Kellers wept", [(0, 2, "PER", 0.9), (5, 6, "ORG", 0.8)], True),
+        ("We saw the Hughes . Mr. Hugh left", [(3, 4, "LOC", 0.8), (6, 7, "PER", 0.9)], True),
+        ("Ada Keller left . The Kellers wept", [(0, 2, "PER", 0.9), (5, 6, "PER", 0.8)], False),  # a label of persons
+        ("The Browns beat Jim Brown 's Red Browns", [(1, 2, "ORG", 0.8), (3, 5, "PER", 0.9), (6, 8, "ORG", 0.8)], False),
+        ("The Kings beat Tom Kings", [(1, 2, "ORG", 0.8), (3, 5, "PER", 0.9)], False),
+        ("Ada Keller left . The Killers wept", [(0, 2, "PER", 0.9), (5, 6, "ORG", 0.8)], False),
+        ("Ada Keller left Kellers behind", [(0, 2, "PER", 0.9), (3, 4, "ORG", 0.8)], False),  # without "the"
+    ],
+)  # fmt: skip
+def test_the_plural_of_a_surname_is_no_organisation(
+    text: str, spans: list[tuple[int, int, str, float]], is_family: bool
+) -> None:
+    assert (len(labels(text, *spans)) < len(spans)) == is_family
+
+
 def test_the_number_of_operations_is_linear() -> None:
     def operations(n: int) -> int:
         document = Document.from_tokens([["Ada", "Batakis", *(["and", "Batakis", "or", "Lim"] * n)]])

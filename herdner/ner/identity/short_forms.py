@@ -8,7 +8,8 @@ the organisation is a body named after a person ("Kishida Cabinet"), or the shor
 full name. The label LOC changes to PER only if its confidence is low. It changes to ORG in two cases, because
 organisations are often named after the place in which they are: its confidence is very low, or the full name is that of
 a team ("Houston Astros"). An untagged surname becomes a mention of the person. An uncertain organisation loses a word
-in lower case that follows the short form ("Biscayne clients" after "Biscayne Capital").
+in lower case that follows the short form ("Biscayne clients" after "Biscayne Capital"). The plural of a person's
+surname ("the Kellers") is a family, so it is neither an organisation nor a place.
 """
 
 from __future__ import annotations
@@ -77,19 +78,20 @@ def assign_name_ids(documents: Iterable[Document], has_links: bool) -> list[Docu
 
 
 def relabel_short_forms(document: Document) -> Document:
-    """Change the labels of short forms to those of their full names, and add surnames that the tagger missed.
+    """Change the labels of short forms to those of their full names, add missed surnames, and remove families.
 
     Args:
         document: Tagged document with confidences. A document with malformed tags is returned unchanged.
 
     Returns:
-        The document with the changed and added entities.
+        The document with the changed and added entities, without organisations and places that are families.
     """
     spans, entities = document.spans or (), document.entities
     if document.source_tags is not None or not entities:
         return document
+    families = _families(document)
     full, short, pairs, surnames, places = short_form_candidates(document.tokens, spans, entities, PERSON, ORGANISATION)
-    if not (short or pairs or places):
+    if not (short or pairs or places or families):
         return document
     names = {
         word: {label: FullName(entities[i], entities[i].text.split()) for label, i in of_word.items()}
@@ -98,14 +100,39 @@ def relabel_short_forms(document: Document) -> Document:
     new = {i: entity for i in short if (entity := _relabel(document, i, names)) is not None}
     new |= {i: entity for i in pairs if (entity := _shorten(document, i, names)) is not None}
     missed = _missed_surnames(document, names, {word: entities[i] for word, i in surnames.items()}, places)
-    if not (new or missed):
+    if not (new or missed or families):
         return document
     rows = [
         (Span(span.start, span.start + 1, new[i].label), new[i]) if i in new else (span, entities[i])
         for i, span in enumerate(spans)
+        if i not in families
     ]
     rows = sorted([*rows, *missed], key=lambda row: row[0].start)
     return replace(document, spans=[span for span, _ in rows], entities=tuple(entity for _, entity in rows))
+
+
+def _families(document: Document) -> set[int]:
+    """Return the indices of organisations and places such as "the Kellers": a plural of a person's last word.
+
+    A name of several words that ends in the plural ("Cleveland Browns") shows that the plural is an organisation.
+    """
+    spans, tokens = document.spans or (), document.tokens
+    plurals = [
+        i
+        for i, (start, end, label) in enumerate(spans)
+        if end == start + 1 and label in (ORGANISATION, PLACE) and tokens[start][-1] == "s"
+        if start and tokens[start - 1] in ("the", "The")
+    ]
+    if not plurals:
+        return set()
+    surnames = {tokens[span.end - 1] for span in spans if span.label == PERSON}
+    last_words = {tokens[span.end - 1] for span in spans if span.label != PERSON and span.end > span.start + 1}
+    words = {i: tokens[spans[i].start] for i in plurals}
+    return {
+        i
+        for i, word in words.items()
+        if word not in last_words and (word[:-1] in surnames or (word.endswith("es") and word[:-2] in surnames))
+    }
 
 
 def _missed_surnames(
