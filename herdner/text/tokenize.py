@@ -27,11 +27,28 @@ from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.splitting import LANGUAGES_WITH_RULES, Splitter, shipped_rules, spacy_rules
 
 # News texts contain "U.S.-led", "U.S./Mexico", "(AP)-based", "--Paris", "``Moi" and "NAIROBI--", and byte-order marks
-# and zero-width spaces copied from web pages. spaCy's English rules do not split these from the name.
+# and zero-width spaces copied from web pages. spaCy's English rules do not split these from the name, and neither marks
+# of footnotes ("Smith[1]", "Smith[^2]", "Smith³", "Smith†"), bullets ("•Smith") and single guillemets ("‹Smith›").
 INVISIBLE = "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]"
-PREFIXES = ("``", r"-+(?=[^\W\d])", r"[|~]", INVISIBLE)
-SUFFIXES = ("``", r"(?<=[\w.])-+", r"[|~]", r"(?<=A/S)\.", INVISIBLE)
-INFIXES = (r"(?<=[^\W\d]\.)[-/](?=[^\W\d])", r"(?<=[^\W\d])[)\]]-?(?=[^\W\d])|(?<=[)\]])-(?=[^\W\d])", r"\|", INVISIBLE)
+FOOTNOTE = r"\[\^?\d{1,4}\]"
+PREFIXES = ("``", r"-+(?=[^\W\d])", r"[|~]", INVISIBLE, FOOTNOTE, "[•‣·→►‹›]")
+SUFFIXES = (
+    "``",
+    r"(?<=[\w.])-+",
+    r"[|~]",
+    r"(?<=A/S)\.",
+    INVISIBLE,
+    FOOTNOTE,
+    r"(?<=[^\W\d])\[[a-z]\]",
+    "[¹²³⁰⁴-⁹]+|[†‡›‹]",
+)
+INFIXES = (
+    r"(?<=[^\W\d]\.)[-/](?=[^\W\d])",
+    r"(?<=[^\W\d])[)\]]-?(?=[^\W\d])|(?<=[)\]])-(?=[^\W\d])",
+    r"(?<=[^\W\d])(?:(?<!&amp);|[”»›][–—]|[–—][“«‹])(?=[^\W\d])",
+    r"\|",
+    INVISIBLE,
+)
 # Designators of companies that spaCy's rules of some languages split. Their full stop does not end a sentence.
 DESIGNATORS = tuple(
     "A.m.b.a. A/S Bhd. Cia. Cie. G.m.b.H. Lda. Ltda. Pte. Pty. S.p.A. S.r.l. Sdn. a.s. d.o.o. m.b.H. r.l."  # noqa: SIM905
@@ -177,7 +194,7 @@ class Tokenizer:
         Args:
             text: The text.
         """
-        return self._with_offsets([text])[0][0]
+        return self._with_offsets([check_text(text, "text")])[0][0]
 
     def _with_offsets(self, texts: list[str]) -> list[tuple[list[str], NDArray[np.int64], NDArray[np.int64]]]:
         with self._lock.current:

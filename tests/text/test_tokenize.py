@@ -106,7 +106,7 @@ def test_splitting_words_equals_spacys_tokenizer_on_news(path: str) -> None:
 def hard_runs(language: str) -> st.SearchStrategy[str]:
     """Draw exceptions of the language and parts of them among punctuation, digits, units and letters."""
     exceptions = [word for word in spacy_tokenizer(language).rules if word.split() == [word]]
-    parts = st.sampled_from([*"abcDEFéßж7 .'’,-/_&$%°€“”`():;=|*~!?@#\u200b中😀"]) | st.sampled_from(exceptions)
+    parts = st.sampled_from([*"abcDEFéßж7 .'’,-/_&$%°€“”`():;=|*~!?@#\u200b中😀[]^²†•›—"]) | st.sampled_from(exceptions)
     return st.lists(parts, max_size=9).map("".join)
 
 
@@ -174,6 +174,14 @@ def test_the_shipped_rules_are_those_of_spacy(language: str) -> None:
         ("Kappa S.p.A. and Delta s.r.o.", "Kappa S.p.A. and Delta s.r.o."),
         ("Delta Sdn. Bhd., Kappa Pte. Ltd.", "Delta Sdn. Bhd. , Kappa Pte. Ltd."),
         ("Novo A/S.", "Novo A/S ."),
+        (
+            "Kenya[1] Company[^12]. Wu[2][3], Nairobi[a] [4]Moi",
+            "Kenya [1] Company [^12] . Wu [2] [3] , Nairobi [a] [4] Moi",
+        ),
+        ("Wu¹,² Moi³⁴ Odero†‡", "Wu ¹ , ² Moi ³⁴ Odero † ‡"),
+        ("•Moi →Wu ‹Kenya› ‹Wu›,", "• Moi → Wu ‹ Kenya › ‹ Wu › ,"),
+        ("Moi;Wu;Odero and AT&amp;T", "Moi ; Wu ; Odero and AT&amp;T"),
+        ("“Moi”—Wu said—“Go", "“ Moi ”— Wu said —“ Go"),
     ],
 )
 def test_names_are_tokens_of_their_own(text: str, tokens: str) -> None:
