@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 
 def check_text(value: object, name: str, description: str = "a string") -> str:
-    """Return a value unchanged if it is a string; raise `TypeError` otherwise.
+    """Return a value as a plain string if it is a string; raise `TypeError` otherwise.
+
+    Compiled code reads plain strings only. Instances of subclasses, such as `numpy.str_`, are copied.
 
     Args:
         value: The argument.
@@ -18,14 +20,14 @@ def check_text(value: object, name: str, description: str = "a string") -> str:
         description: Description of the expected string, for the message.
 
     Returns:
-        The value.
+        The value, whose class is `str`.
 
     Raises:
         TypeError: The value is not a string.
     """
     if not isinstance(value, str):
         raise TypeError(f"`{name}` must be {description}, got {value!r:.80}")
-    return value
+    return str.__str__(value)
 
 
 def check_integer(value: object, name: str, least: int = 1, most: float = math.inf) -> int:

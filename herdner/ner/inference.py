@@ -83,8 +83,13 @@ class Inference:
             try:
                 backend = resolve_backend(DEFAULT_BACKEND if backend is None else backend, options)
             except UnknownOption as error:
-                if hint := suggestion(error.option, [field.name for field in fields(cls)]):
+                if hint := suggestion(error.option, _OPTIONS):
                     raise ValueError(f"tagging has no option {error.option!r}; {hint[:-1]}") from None
+                if backend is None:
+                    raise ValueError(
+                        f"tagging has no option {error.option!r}; it has {', '.join(_OPTIONS)}, and the options of the"
+                        " backend"
+                    ) from None
                 raise
         return cls(
             backend, links, None if names is None else Names.of(names), min_confidence, name_bias, min_confidence_of
@@ -103,3 +108,6 @@ class Inference:
             "collection": None if self.collection is None else self.collection.checksum(),
         }  # fmt: skip
         return {name: value for name, value in values.items() if value is not None}
+
+
+_OPTIONS = [field.name for field in fields(Inference) if field.name != "collection"] + ["n_jobs", "batch_size"]

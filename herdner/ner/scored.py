@@ -63,6 +63,7 @@ class ScoredDocument(NamedTuple):
                 raise ValueError(
                     f"token {t} must be a string, got {type(token).__name__}; for a spaCy token pass its .text"
                 )
+        tokens = list(map(str.__str__, tokens))  # plain strings, which compiled code requires
         array = _as_float64(scores, len(tokens), n_tags)
         unary = _log_potentials(array, tokens, kind)
         return cls(unary, tokens, check_offsets(sentence_offsets, len(tokens)))

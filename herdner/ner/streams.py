@@ -126,7 +126,7 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
                 yield Batch(first + len(batch), [], source)
                 first, batch, size = first + len(batch) + 1, [], 0
                 continue
-            batch.append(source if isinstance(source, str) else as_document(source))
+            batch.append(str.__str__(source) if isinstance(source, str) else as_document(source))
             size += _length(batch[-1])
             if size >= BATCH_CHARACTERS or len(batch) == most:
                 yield Batch(first, batch)

@@ -342,7 +342,8 @@ class Tagger(Estimator):
             ValueError: An option is invalid, or the document cannot be tagged.
             TypeError: The source is neither a text, a `Document` nor a list of tokens.
         """
-        source = source if isinstance(source, str) else as_document(source)
+        # Compiled code reads plain strings only, so a string of a subclass, such as numpy.str_, is copied.
+        source = str.__str__(source) if isinstance(source, str) else as_document(source)
         (result,) = self._batch_tagger(inference, options, seed)(Batch(first, [source]))
         if isinstance(result, Failure):
             raise result.error

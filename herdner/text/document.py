@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.tags import make_entities, with_name_ids
 from herdner._ext.text import find_offset_fault
+from herdner.base.checks import check_text
 from herdner.base.messages import format_count, number_advice
 from herdner.text.entity import Entity, Name, names_of, to_frame
 from herdner.text.partial import PartialAnnotation, UnannotatedRange, is_ambiguous
@@ -139,7 +140,7 @@ class Document:
         sentences = [list(sentence) for sentence in sentences]
         flat_tags = None if tags is None else _flat_tags(sentences, list(tags))
         sentences = [sentence for sentence in sentences if sentence]
-        tokens = [token for sentence in sentences for token in sentence]
+        tokens = [check_text(token, "token") for sentence in sentences for token in sentence]
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         ends = np.cumsum(lengths + 1) - 1  # every separator is one character wide
         document = cls(
@@ -177,7 +178,7 @@ class Document:
             ValueError: The tokens do not occur in this order with only white space between them.
         """
         sentences = [sentence for sentence in sentences if len(sentence)]
-        tokens = [token for sentence in sentences for token in sentence]
+        text, tokens = check_text(text, "text"), [check_text(token, "token") for part in sentences for token in part]
         starts = align_tokens(tokens, text)
         if starts is None:
             raise ValueError(
@@ -200,7 +201,7 @@ class Document:
             The document, without tokens and annotation.
         """
         empty = np.zeros(0, np.int64)
-        return cls(text, [], empty, empty, np.zeros(1, np.int64), id=id, fields=dict(fields or {}))
+        return cls(check_text(text, "text"), [], empty, empty, np.zeros(1, np.int64), id=id, fields=dict(fields or {}))
 
     @property
     def n_tokens(self) -> int:

@@ -27,6 +27,7 @@ from herdner.ner.tagger import NotFittedError, Tagger
 from herdner.text.document import Document
 from herdner.text.partial import PartialAnnotation
 from herdner.text.tags import convert_tags, spans_from_tags
+from herdner.text.tokenize import Tokenizer
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 
@@ -390,6 +391,33 @@ def test_missing_values_and_tables_are_refused(tagger):
         with pytest.raises(TypeError, match=r'got a (dict|DataFrame); pass one column, as in data\["text"\]'):
             list(tagger.pipe(table))
     assert list(tagger.pipe(pandas.Series(["Ada Reyes"]))) == [tagger.tag("Ada Reyes")]
+
+
+class OtherString(str):
+    """Subclass of ``str``, as BeautifulSoup and NumPy have them."""
+
+    __slots__ = ()
+
+
+def test_strings_of_a_subclass_are_texts(tagger):
+    text, document = "Ada Reyes of Oslo", tagger.tag("Ada Reyes of Oslo")
+    for kind in (OtherString, np.str_):
+        assert tagger.tag(kind(text)) == document
+        assert list(tagger.pipe([kind(text)])) == [document]
+        assert tagger.tag(list(map(kind, text.split()))) == tagger.tag(text.split())
+        assert tagger.tag(text, names=[(kind("Oslo"), kind("ORG"))]) == tagger.tag(text, names=[("Oslo", "ORG")])
+        assert Document.from_text(kind(text)) == Document.from_text(text)
+        assert Document.from_aligned(kind(text), [[kind("Ada"), kind("Reyes of Oslo")]]).text == text
+        assert Tokenizer().tokens(kind(text)) == text.split()
+
+
+def test_unknown_options_are_answered_with_the_options_of_tagging(tagger):
+    with pytest.raises(ValueError, match=r"^tagging has no option 'jobs'; did you mean 'n_jobs'\?$"):
+        list(tagger.pipe(["Ada"], jobs=2))
+    with pytest.raises(
+        ValueError, match=r"no option 'workers'; it has backend, .*, n_jobs, batch_size, and the options of"
+    ):
+        list(tagger.pipe(["Ada"], workers=2))
 
 
 def test_lists_of_tokens_are_documents(tagger):
