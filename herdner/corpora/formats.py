@@ -333,19 +333,19 @@ def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def read_documents(
     where: Input,
-    format: str,
+    format: str | None = None,
     *,
     tokenizer: Callable[[str], Document] | None = None,
     strict: bool = False,
     **options: Any,
 ) -> Iterator[Document]:
-    """Read documents from one or more files that have the file format ``format``.
+    """Read documents from one or more files that have the same file format.
 
     Compressed files (gzip, bzip2, xz, zstd) are recognised by their content.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` (standard input) or open stream.
-        format: Name of a format (`READABLE`).
+        format: Name of a format (`READABLE`); None: by the extension of the file.
         tokenizer: Tokenizer for documents that have no tokens; without it they stay untokenized.
         strict: Treat dubious input as an error instead of logging a warning.
         **options: Options of the format (`Format.read_options`). Most formats have ``encoding`` and ``labels``
@@ -359,7 +359,7 @@ def read_documents(
         ValueError: The format or an option does not exist.
         FormatError: The input is invalid. It is raised during iteration.
     """
-    entry = _entry(format, "read", options)
+    entry = _entry(format or _format_by_extension(where), "read", options)
     if strict and "strict" in entry.read_options:  # the other formats have no dubious input
         options["strict"] = True
     documents = _raise_failures(_items(entry, where, options))
@@ -414,9 +414,9 @@ def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iter
 
 
 def write_documents(
-    documents: Iterable[Document], stream: IO[Any] | str | os.PathLike[str], format: str, **options: Any
+    documents: Iterable[Document], stream: IO[Any] | str | os.PathLike[str], format: str | None = None, **options: Any
 ) -> None:
-    """Write documents to a stream or a file, in the file format ``format``.
+    """Write documents to a stream or a file.
 
     If the format cannot represent a part of the documents, such as their ids, one warning names the part, the number of
     documents that have it, and the formats that can represent it. There is no warning about parts that herdner has
@@ -426,12 +426,13 @@ def write_documents(
         documents: The documents.
         stream: A text or binary stream, or the path of a file, which appears when it is complete. The file is
             compressed if its extension is that of a compression, such as ".gz".
-        format: Name of a format (`WRITABLE`).
+        format: Name of a format (`WRITABLE`); None: by the extension of the file.
         **options: Options of the format (`Format.write_options`).
 
     Raises:
         ValueError: The format or an option does not exist, or the format cannot represent a document.
     """
+    format = format or _format_by_extension(stream, write=True)
     entry = _entry(format, "write", options)
     assert entry.write is not None
     if isinstance(stream, str | os.PathLike):
@@ -502,6 +503,16 @@ def _check(entry: Format, document: Document) -> None:
                 " remove one of them"
             )
         end = entity.end
+
+
+def _format_by_extension(where: object, write: bool = False) -> str:
+    name = os.fspath(where) if isinstance(where, str | os.PathLike) else ""
+    if (format := format_of(name, write=write)) is None:
+        names = ", ".join(WRITABLE if write else READABLE)
+        raise ValueError(
+            f"the format of {repr(name) if name else 'a stream'} is unknown; pass `format`, which is one of {names}"
+        )
+    return format
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:

@@ -50,6 +50,18 @@ def test_conll_form():
         written([Document.from_text("Ada", id="x")], "conll")
 
 
+def test_the_extension_of_a_file_selects_the_format(tmp_path):
+    for name, format in (("a.jsonl.gz", "jsonl"), ("a.conll", "conll"), ("a.csv", "csv")):
+        write_documents([RAIN], tmp_path / name)
+        assert list(read_documents(tmp_path / name)) == list(read_documents(tmp_path / name, format))
+    with pytest.raises(
+        ValueError, match=r"^the format of '.*a\.pdf' is unknown; pass `format`, which is one of conll, "
+    ):
+        write_documents([RAIN], tmp_path / "a.pdf")
+    with pytest.raises(ValueError, match=r"^the format of a stream is unknown; pass `format`"):
+        read_documents(io.BytesIO())
+
+
 @given(text=st.text(), id=st.none() | st.text())
 def test_jsonl_survives(text, id):
     entities = (Entity(0, 1, "PER", text[:1], 0.123456789),) if text else ()
