@@ -148,7 +148,8 @@ cdef class AttributeIndex:
         """Add the attributes of all items of a sequence."""
         PyErr_CheckSignals()
         if isinstance(sequence, (str, bytes, dict)):
-            raise TypeError(f"a sequence must be a list of items, got {shown(sequence)}")
+            raise TypeError(f"a sequence must be a list of items, got {shown(sequence)}; pass a list of sequences, each"
+                            " of which is a list of items")
         for item in sequence:
             self.add_item(b, item)
         return 0

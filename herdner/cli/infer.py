@@ -92,7 +92,7 @@ def infer(
 
     began = perf_counter()
     if output is not None:
-        check_writable(Path(output))
+        check_writable(output)
     whole = load_graph(graph) if graph.suffix == ".npz" else read_uai(graph)
     observed = {} if evidence is None else read_evidence(evidence, whole)
     chosen = _parse_variables(variable, task, whole)

@@ -164,7 +164,7 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
         with usage_errors(option):
             check_compression(path)
     folder = path.resolve().parent
-    if path.is_dir():
+    if path.is_dir() or os.fspath(output).endswith(("/", os.sep)):
         raise UsageError(f"{option} {output}: is a folder; name a file in this folder")
     if not folder.is_dir():
         raise UsageError(f"{option} {output}: there is no folder {folder}; create this folder first")

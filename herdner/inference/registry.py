@@ -192,7 +192,9 @@ def describe_backend(name: str) -> BackendDescription:
 def _factory(name: str) -> Callable[..., Backend]:
     if name not in BACKENDS:
         hint = _suggested_backend(name)
-        raise ValueError(f"there is no backend {name!r}; {hint}Backends: {_join_names(BACKENDS)}")
+        raise ValueError(
+            f"there is no backend {name!r}{f'; {hint}' if hint else '. '}Backends: {_join_names(BACKENDS)}"
+        )
     module, _, attribute = BACKENDS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
 

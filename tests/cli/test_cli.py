@@ -295,6 +295,7 @@ def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
         (["tag", "x.txt", "--encoding", "klingon"], "klingon"),
         (["tag", "-", "-"], "only once"),
         (["tag", "x.txt", "--output", "nowhere/out"], "no folder"),
+        (["tag", "x.txt", "--output", "new/"], "new/: is a folder"),
         (["tag", "x.txt", "--output", "."], "is a folder"),
         (["tag", "x.txt", "--names-hard"], "--names-hard requires a list of names; add --names FILE"),
         (["tag", "x.txt", "--names", "n", "--names-hard", "--names-strength", "2"], "leave out one of the two options"),

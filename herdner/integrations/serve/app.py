@@ -317,6 +317,9 @@ async def _validation_error(_: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
+    if first["type"] in {"model_attributes_type", "missing"} and first["loc"] == ("body",):
+        message = "the body must be a JSON object, sent with the header Content-Type: application/json"
+        return JSONResponse({"detail": message}, 422)
     location = ""
     for part in first["loc"][1:]:
         location += f"[{part}]" if isinstance(part, int) else f".{part}" if location else str(part)

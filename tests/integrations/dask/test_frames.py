@@ -100,7 +100,7 @@ def test_parquet_files_without_a_column_of_texts_fail_but_null_texts_are_kept(cl
     messages: list[str] = []
     manifest = tag_files(str(tmp_path / "*.parquet"), tmp_path / "out", client=client, fail=messages.append)
     assert (manifest.complete, manifest.documents, manifest.failed) == (True, 2, 2)
-    assert "no column 'text'; the file has body" in messages[0]
+    assert "no column 'text'; the columns of the file are body" in messages[0]
     assert "not a Parquet file" in messages[1]
 
 

@@ -234,7 +234,7 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
         ({"text": "Ada met Ada.", "backends": ["viterbi"]}, "needs a chain"),
         ({"text": "Ada", "seed": -1}, "seed: "),
         ({"text": "Ada", "seed": 1.5}, "seed: "),
-        (["Ada"], "body: "),
+        (["Ada"], "the body must be a JSON object, sent with the header Content-Type: application/json"),
     ],
 )
 def test_wrong_requests_are_told_what_is_wrong(client: Any, request_: Any, said: str) -> None:
@@ -289,7 +289,8 @@ def test_halves_of_characters_are_replaced(client: Any, tagger: Tagger) -> None:
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
 def test_only_json_is_taken_so_that_other_pages_cannot_post_forms(client: Any, kind: str) -> None:
     body = json.dumps({"text": "Ada"}).encode()
-    refused(client.post("/api/tag", content=body, headers={"Content-Type": kind}), 422)
+    answer = refused(client.post("/api/tag", content=body, headers={"Content-Type": kind}), 422)
+    assert "sent with the header Content-Type: application/json" in answer
 
 
 def test_texts_that_are_too_long(client: Any) -> None:

@@ -80,8 +80,12 @@ def test_a_table_of_no_documents_is_a_table(format: str) -> None:
     ("data", "said"),
     [
         (b"", "f: is empty; expected a first row"),
-        (b"a,b\n1,2\n", "f: no column 'text'; the file has a, b: name the column of texts by --column"),
-        (b'a,"b\nc",' + b"d" * 50 + b"\n1,2,3\n", f"f: no column 'text'; the file has a, b c, {'d' * 40}...: name"),
+        (b"a,b\n1,2\n", "f: no column 'text'; the columns of the file are a, b: name the column of texts by --column"),
+        (b"id^text\n1^Ada\n", r"are id\^text: name the column of texts by --column, or the separator by --delimiter"),
+        (
+            b'a,"b\nc",' + b"d" * 50 + b"\n1,2,3\n",
+            f"f: no column 'text'; the columns of the file are a, b c, {'d' * 40}...: name",
+        ),
         (b"text,a,a\n1,2,3\n", "f: two columns are named 'a'"),
         (b'id,text\n1,"never closed\nmore', "f:3: a quote is never closed"),
         (b'id,text\n1,"Ada" said\n', "f:2: .*expected after '\"'; expected quotes around whole fields"),
@@ -130,7 +134,7 @@ def test_a_damaged_parquet_file_is_one_message() -> None:
     for wrong in (b"", b"PAR1", data[:-9], data[: len(data) // 2], data[:20] + b"\xff" * 40 + data[60:], b"a,b\n"):
         with pytest.raises(FormatError, match=r"<stream>: (not a|damaged|\d+:) ?Parquet file"):
             list(read_documents(io.BytesIO(wrong), "parquet"))
-    with pytest.raises(FormatError, match="no column 'body'; the file has id, text, entities"):
+    with pytest.raises(FormatError, match="no column 'body'; the columns of the file are id, text, entities"):
         list(read_documents(io.BytesIO(data), "parquet", column="body"))
 
 
