@@ -10,7 +10,7 @@ import typer
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import parse_backend, print_note, show_activity
-from herdner.cli.usage import UsageError, check_writable, parse_options, usage_errors
+from herdner.cli.usage import UsageError, check_distinct, check_not_input, check_writable, parse_options, usage_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,6 +65,9 @@ def denoise(
     from herdner.studies.denoising.pictures import encode_image, make_observation, read_picture, to_image
 
     _check_options(noise, sigma, p, coupling, soft, estimate)
+    check_distinct({"OUT": output, "--figure": figure})
+    check_not_input(output, [picture, truth], "OUT")
+    check_not_input(figure, [picture, truth], "--figure")
     formats = _formats([path for path in (output, figure) if path is not None])
     engine = _make_backend(backend, set_, sweeps, estimate)
     is_flip = None if noise is None and sigma is None and p is None else noise == "flip" or p is not None

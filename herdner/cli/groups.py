@@ -95,6 +95,10 @@ class TaggingOptions:
     names_fold_case: opt.FoldCaseOption = False
     seed: opt.SeedOption = 0
 
+    def files(self) -> list[str | None]:
+        """Return the paths of the files that the options name: the model and the known names."""
+        return [self.model, self.names]
+
     def load(self, **settings: Any) -> tuple[Tagger, Inference]:
         """Load the model that the options name, and return the tagger with its inference options.
 

@@ -43,7 +43,7 @@ def names(
         check_extension(output, FORMATS)
     inputs = texts.expand()
     check_writable(output)
-    check_not_input(output, [each.path for each in inputs])
+    check_not_input(output, [*(each.path for each in inputs), *tagging.files()])
     from herdner.ner.name_index import NameIndex, write_index
 
     tagger, inference = tagging.load(min_confidence=min_confidence)

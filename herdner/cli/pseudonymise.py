@@ -16,7 +16,7 @@ from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import ONE_TEXT, CommandInput, LanguageMessages, RunStatus, check_folder_output, names_folder
-from herdner.cli.usage import UsageError, check_extension, check_not_input, check_writable
+from herdner.cli.usage import UsageError, check_distinct, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
@@ -74,14 +74,15 @@ def pseudonymise(
     ]
     is_folder = names_folder(output, texts.files)
     output_format = _choose_format(format_, output, is_folder, inputs)
-    for option, path in {"--map": map_, "--standoff": standoff, "--report": report}.items():
-        check_writable(path, option)
-        check_not_input(path, [each.path for each in inputs], option)
+    outputs = {"--map": map_, "--standoff": standoff, "--report": report}
     if is_folder:
         check_folder_output(output or "", inputs)
     else:
-        check_writable(output)
-        check_not_input(output, [each.path for each in inputs])
+        outputs["--output"] = output
+    check_distinct(outputs)
+    for option, path in outputs.items():
+        check_writable(path, option)
+        check_not_input(path, [*(each.path for each in inputs), *tagging.files(), key_file], option)
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
     from herdner.ner.pseudonyms.pseudonymise import RECALL_BIAS, make_pseudonymiser
 

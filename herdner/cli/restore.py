@@ -52,7 +52,7 @@ def restore(
         check_folder_output(output or "", inputs)
     else:
         check_writable(output)
-        check_not_input(output, [each.path for each in inputs])
+        check_not_input(output, [*(each.path for each in inputs), map_, standoff])
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 
     mapped = PseudonymMap.load(map_)

@@ -15,6 +15,7 @@ from herdner.cli.explain import to_printable
 from herdner.cli.groups import TextOptions
 from herdner.cli.inputs import RunStatus
 from herdner.cli.tag import OutputOption, choose_format
+from herdner.cli.usage import check_not_input
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -48,6 +49,7 @@ def suggest(
     output_format = choose_format(format_, output)
     format_ = None if format_ is None and output_format == "text" else output_format
     inputs = texts.expand()
+    check_not_input(output, [*(each.path for each in inputs), model])
     import herdner
     from herdner.corpora.formats import file_options, write_documents
     from herdner.ner.suggesting import rank_documents

@@ -103,7 +103,7 @@ def tag(
     if cluster is None:
         inputs = texts.expand()
         target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
-        check_not_input(output, [each.path for each in inputs])
+        check_not_input(output, [*(each.path for each in inputs), *tagging.files()])
         _check_resume(resume, target)
         for option in ["--resume"] * resume + ["--collection"] * collection:
             _check_read_twice(option, inputs)

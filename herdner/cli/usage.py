@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -194,12 +194,14 @@ def check_extension(output: str | None, extensions: Iterable[str], option: str =
         )
 
 
-def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str], option: str = "--output") -> None:
+def check_not_input(
+    output: str | os.PathLike[str] | None, inputs: Iterable[str | os.PathLike[str] | None], option: str = "--output"
+) -> None:
     """Raise a usage error if the output file is one of the input files.
 
     Args:
         output: Path of the output; None is not checked.
-        inputs: Paths of the inputs.
+        inputs: Paths of all files that the command reads, also of those that options name; None is not checked.
         option: Name of the option, for error messages.
 
     Raises:
@@ -208,8 +210,25 @@ def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str]
     if output is None or not os.path.exists(output):  # noqa: PTH110  # Path("") is the current folder
         return
     for name in inputs:
-        if os.path.exists(name) and os.path.samefile(name, output):  # noqa: PTH110, PTH121
+        if name is not None and os.path.exists(name) and os.path.samefile(name, output):  # noqa: PTH110, PTH121
             raise UsageError(f"{option} {output}: this file is also an input; name another output file")
+
+
+def check_distinct(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:
+    """Raise a usage error if two output files are the same file.
+
+    Args:
+        outputs: Path of each output by its option; None is not checked.
+
+    Raises:
+        UsageError: Two outputs have the same path.
+    """
+    options: dict[Path, str] = {}
+    for option, output in outputs.items():
+        if output is not None and output != "-":
+            earlier = options.setdefault(Path(output).resolve(), option)
+            if earlier != option:
+                raise UsageError(f"{option} {output}: {earlier} names the same file; name another output file")
 
 
 def check_format(format: str | None) -> None:

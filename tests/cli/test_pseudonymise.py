@@ -139,6 +139,7 @@ def test_recall_and_identifiers(call: Call, folder: Path) -> None:
         (["a.txt"], 2, "--map"),
         (["a.txt", "--map", "a.txt"], 2, "is also an input"),
         (["a.txt", "--map", "m.json", "-o", "a.txt"], 2, "is also an input"),
+        (["a.txt", "--map", "m.json", "-o", "b.txt", "--report", "./b.txt"], 2, "--report names the same file"),
         (["a.txt", "--map", "no/m.json"], 2, "--map no/m.json"),
         (["a.txt", "--map", "m.json", "--style", "hash"], 2, "HERDNER_KEY"),
         (["a.txt", "--map", "m.json", "--style", "hash", "--key-file", "b.txt"], 1, ""),

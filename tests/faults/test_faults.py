@@ -253,6 +253,15 @@ def test_a_missing_input_is_one_line_and_the_others_are_tagged(
         ["report", "FILE", "--predictions", "OTHER", "-o", "FILE", "-f", "json"],
         ["report", "OTHER", "--predictions", "FILE", "-o", "LINK", "-f", "json"],
         ["corpora", "convert", "FILE", "-o", "LINK"],
+        ["tag", "OTHER", "--names", "FILE", "-o", "LINK"],
+        ["names", "OTHER", "--model", "FILE", "-f", "csv", "-o", "LINK"],
+        ["suggest", "FILE", "-o", "LINK"],
+        ["pseudonymise", "OTHER", "--names", "FILE", "--map", "LINK"],
+        ["restore", "OTHER", "--map", "FILE", "-o", "LINK"],
+        ["infer", "OTHER", "--evidence", "FILE", "-o", "LINK"],
+        ["denoise", "FILE", "LINK"],
+        ["denoise", "OTHER", "out.png", "--figure", "LINK", "--truth", "FILE"],
+        ["scan", "--graph", "FILE", "-o", "LINK"],
     ],
 )
 def test_an_output_that_is_an_input_is_refused(call: Call, tmp_path: Path, arguments: list[str]) -> None:
