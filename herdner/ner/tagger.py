@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from weakref import WeakKeyDictionary
@@ -303,7 +303,7 @@ class Tagger(Estimator):
         """
         if inference is None:
             backend, links = self.backend if backend is None else backend, self.links if links is None else links
-            inference = Inference.of(backend, links=links, **options) if options or backend else Inference(links=links)
+            inference = Inference.of(backend, links=links, **options) if options or backend else _plain_inference(links)
         elif options or backend is not None or links is not None:
             raise ValueError("`inference` cannot be combined with other options; pass all options to Tagger.inference")
         if inference.names is not None:
@@ -704,6 +704,11 @@ class Tagger(Estimator):
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of the tagger for pickling, without the compiled forms of the model."""
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
+
+
+@cache  # building it takes longer than some other steps of tagging a short text
+def _plain_inference(links: bool) -> Inference:
+    return Inference(links=links)
 
 
 def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:

@@ -368,9 +368,11 @@ class Document:
     def _replace_unchecked(self, **values: Any) -> Document:
         """Return a copy of the document with the given attribute values, whose offsets are valid and not checked."""
         document = Document.__new__(type(self))  # `copy.copy` and `replace` take two and four times as long
-        vars(document).update(vars(self) | values)
+        attributes = vars(document)
+        attributes.update(vars(self))
+        attributes.update(values)
         for name in ("tags", "names"):  # computed from the values
-            vars(document).pop(name, None)
+            attributes.pop(name, None)
         return document
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
