@@ -244,6 +244,8 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
                 f"{name}: is read as text; to read annotations, add --input label-studio, prodigy or doccano; to read"
                 " an array of objects, write one object on each line, as jq -c '.[]' does, and add --input jsonl"
             )
+        elif format is None and path.suffix.lower() in (".xml", ".tei"):
+            print_note(f"{name}: is read as text with its tags; to leave out the tags, add --input html")
         return [CommandInput(Source(name, path.name, path, None), format or format_of(path) or "text")], path.parent
     try:
         matches = sources(name, ())

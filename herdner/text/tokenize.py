@@ -31,7 +31,8 @@ from herdner.text.splitting import LANGUAGES_WITH_RULES, Splitter, shipped_rules
 # of footnotes ("Smith[1]", "Smith[^2]", "Smith³", "Smith†"), bullets ("•Smith") and single guillemets ("‹Smith›").
 INVISIBLE = "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]"
 FOOTNOTE = r"\[\^?\d{1,4}\]"
-PREFIXES = ("``", r"-+(?=[^\W\d])", r"[|~]", INVISIBLE, FOOTNOTE, "[•‣·→►‹›]")
+RAISED = "[¹²³⁰⁴-⁹]+"
+PREFIXES = ("``", r"-+(?=[^\W\d])", r"[|~]", INVISIBLE, FOOTNOTE, RAISED, "[•‣·→►‹›†‡]")
 SUFFIXES = (
     "``",
     r"(?<=[\w.])-+",
@@ -40,7 +41,8 @@ SUFFIXES = (
     INVISIBLE,
     FOOTNOTE,
     r"(?<=[^\W\d])\[[a-z]\]",
-    "[¹²³⁰⁴-⁹]+|[†‡›‹]",
+    RAISED,
+    "[†‡›‹]",
 )
 INFIXES = (
     r"(?<=[^\W\d]\.)[-/](?=[^\W\d])",

@@ -158,6 +158,8 @@ def test_json_that_is_read_as_text_says_so(call: Call, model: str, tmp_path: Pat
     assert (outcome.code, "is read as text; to read annotations" in outcome.err) == (0, True)
     assert "to read an array of objects, write one object on each line" in outcome.err
     assert call("tag", tmp_path / "tasks.json", "-m", model, "-i", "label-studio").err == ""
+    put(tmp_path, a_xml="<p>In Kenya.</p>")
+    assert "is read as text with its tags" in call("tag", tmp_path / "a.xml", "-m", model).err
 
 
 def test_names_below_a_confidence_are_left_out(call: Call, model: str, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_the_shipped_rules_are_those_of_spacy(language: str) -> None:
             "Kenya[1] Company[^12]. Wu[2][3], Nairobi[a] [4]Moi",
             "Kenya [1] Company [^12] . Wu [2] [3] , Nairobi [a] [4] Moi",
         ),
-        ("Wu¹,² Moi³⁴ Odero†‡", "Wu ¹ , ² Moi ³⁴ Odero † ‡"),
+        ("Wu¹,² Moi³⁴ Odero†‡ ¹²Kenya †Wu a²b", "Wu ¹ , ² Moi ³⁴ Odero † ‡ ¹² Kenya † Wu a²b"),
         ("•Moi →Wu ‹Kenya› ‹Wu›,", "• Moi → Wu ‹ Kenya › ‹ Wu › ,"),
         ("Moi;Wu;Odero and AT&amp;T", "Moi ; Wu ; Odero and AT&amp;T"),
         ("“Moi”—Wu said—“Go", "“ Moi ”— Wu said —“ Go"),

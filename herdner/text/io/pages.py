@@ -34,6 +34,9 @@ _INLINE = {
 }  # fmt: skip
 _GAPS = ("", " ", "\n", "\n\n")
 _SPACES = " \t\n\r\f"  # white space of HTML; others, such as &nbsp;, are ordinary characters
+# A number in <sup> is a reference to a note or an affiliation, which is not a part of the name before it, or a power.
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NUMBERS = re.compile(r"[0-9,; *†‡§]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _PIECE = re.compile(r"[^ \t\n\r\f]+(?: [^ \t\n\r\f]+)*|[ \t\n\r\f]+")
 _UNIT = re.compile(
@@ -45,8 +48,8 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
     """Read documents from HTML pages: the visible text of each page.
 
     A blank line separates paragraphs, headings, cells and list items; ``<br>`` is a line break, and other white space
-    is one space. Scripts, styles, titles and forms are left out. turbohtml parses tags and references such as
-    ``&eacute;`` as browsers do.
+    is one space. Scripts, styles, titles and forms are left out. Numbers in ``<sup>`` become superscript digits,
+    which are not a part of the word before. turbohtml parses tags and references such as ``&eacute;`` as browsers do.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -118,6 +121,8 @@ def _extract_text(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
             hidden, depth = tag, 1
         elif step and tag == "br":
             output.gap("\n")
+        elif step and tag == "sup":
+            output.raise_numbers(step)
         elif step and tag not in _INLINE:
             pre = max(0, pre + step) if tag == "pre" else pre
             output.gap("\n\n")
@@ -165,6 +170,8 @@ class _TextParser(HTMLParser):
             self.hidden, self.depth = tag, 1
         elif tag == "br":
             self.output.gap("\n")
+        elif tag == "sup":
+            self.output.raise_numbers(step)
         elif tag not in _INLINE:
             self.pre = max(0, self.pre + step) if tag == "pre" else self.pre
             self.output.gap("\n\n")
@@ -190,9 +197,19 @@ class _Output:
         self.runs: list[SourceRun] = []
         self.length = 0
         self.pending_gap = ""
+        self.depth = 0  # nesting depth of <sup>
+
+    def raise_numbers(self, step: int) -> None:
+        """Begin (1) or end (-1) an element ``<sup>``, in which numbers are written as superscript digits."""
+        self.depth = max(0, self.depth + step)
 
     def gap(self, space: str) -> None:
-        """Request a space, line break or empty line before the next text; the largest requested one is written."""
+        """Request a space, line break or empty line before the next text; the largest requested one is written.
+
+        An empty line begins a paragraph, which ends ``<sup>`` if its end tag is missing.
+        """
+        if space == "\n\n":
+            self.depth = 0
         if self.pieces and _GAPS.index(space) > _GAPS.index(self.pending_gap):
             self.pending_gap = space
 
@@ -200,7 +217,7 @@ class _Output:
         if self.pending_gap:
             self._add(self.pending_gap, start, start)
             self.pending_gap = ""
-        self._add(text, start, end)
+        self._add(text.translate(_RAISED) if self.depth and _NUMBERS.fullmatch(text) else text, start, end)
 
     def _add(self, text: str, start: int, end: int) -> None:
         self.runs.append(SourceRun(self.length, start, end))

@@ -307,6 +307,9 @@ _NOT_TEXT = {
 }
 
 
+_TAR, _TAR_AT = b"ustar", 257  # the mark of a tar archive, and its offset
+
+
 def check_text(source: Source, head: bytes) -> None:
     """Raise `FormatError` if the first bytes of a file show a format other than plain text, such as PDF.
 
@@ -320,6 +323,8 @@ def check_text(source: Source, head: bytes) -> None:
     for magic, what in _NOT_TEXT.items():
         if head.startswith(magic):
             raise FormatError(f"{source.name}: the file is {what}")
+    if head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
+        raise FormatError(f"{source.name}: the file is a tar archive; unpack it")
 
 
 def looks_like_text(path: Path) -> bool:

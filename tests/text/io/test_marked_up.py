@@ -23,6 +23,7 @@ def texts(data: bytes, format: str) -> list[str]:
     ("source", "text"),
     [
         ("# Ada *Lovelace*\n\nmet **Bob**.\n", "Ada Lovelace\n\nmet Bob."),
+        ("Ada<sup>1</sup> met Bob.\n", "Ada¹ met Bob."),
         ("Ada [Lovelace](http://x.org 'title') met\nBob.", "Ada Lovelace met Bob."),
         ("* Ada\n* Bob\n\n> quoted\n> Zoë", "Ada\n\nBob\n\nquoted Zoë"),
         ("| a | b |\n|---|---|\n| Ada | ~~Bob~~ |\n", "a\n\nb\n\nAda\n\nBob"),

@@ -28,6 +28,8 @@ def read(page: str, **options: object) -> list:
     ("page", "text"),
     [
         ("<p>Ada <b>Love</b>lace</p><p>met<br>Bo", "Ada Lovelace\n\nmet\nBo"),
+        ("Ada<sup>1, 2</sup> of Lima<sup>[3]</sup>, 19<sup>th</sup>", "Ada¹, ² of Lima[3], 19th"),
+        ("Ada<sup>12<p>12 of them</sup>, <sup><a>3</a></sup>Bo", "Ada¹²\n\n12 of them, ³Bo"),
         ("<title>x</title><script>if (a<b) 'Ada'</script><style>p{}</style><h1>Ada</h1>Bo", "Ada\n\nBo"),
         ("<ul><li>Ada<li>Bo</ul><table><tr><td>Cy<td>Di</table>", "Ada\n\nBo\n\nCy\n\nDi"),
         ("Ada\r\n   met &amp; &eacute;t&#233; &lt;Bo&gt;&nbsp;&hellip;", "Ada met & été <Bo>\xa0…"),

@@ -119,6 +119,7 @@ def test_every_extension_belongs_to_a_format_that_is_read_or_written() -> None:
         (b"\xff\xd8\xff\xe0", "JPEG"),
         (b"PK\x03\x04\x14\x00", "zip archive or an office document"),
         (b"PAR1\x15\x04", "--input parquet"),
+        (b"Ada.txt".ljust(257, b"\0") + b"ustar", "tar archive"),
     ],
 )
 @pytest.mark.parametrize("format", ["text", "jsonl", "conll", "ieer"])
