@@ -52,7 +52,7 @@ def scan(
     field: Annotated[float, typer.Option(help="h of the potential h s of each variable in --ising.")] = 0.0,
     wrap: Annotated[bool, typer.Option("--wrap", help="Join the opposite sides of --ising.")] = False,
     graph: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Graph file (.npz), written by herdner.save_graph.")] = None,
+        metavar="FILE", help="Graph file: .npz, written by herdner.save_graph, or .uai.")] = None,
     target: Annotated[list[str] | None, typer.Option(
         metavar="I,J,..", help="Indices of the target variables; may be repeated [default: all].")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Number of updates [default: 10 sweeps].")] = None,

@@ -276,10 +276,10 @@ def _fill(n: int, value: int) -> Int32s:
 
 
 def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
-    sides = tuple(int(side) for side in shape)
+    sides = tuple(int(side) for side in shape) if np.ndim(shape) else ()
     if not sides or min(sides) < 1:
         raise ValueError(
-            f"shape must have at least one axis and sides of at least 1, not {sides}; give shape=(rows, columns)"
+            f"shape must have at least one axis and sides of at least 1, not {shape}; give shape=(rows, columns)"
         )
     if wrap and min(sides) < 3:
         raise ValueError(

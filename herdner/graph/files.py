@@ -75,12 +75,12 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
-    """Read a graph from a file that `save_graph` has written.
+    """Read a graph from a file that `save_graph` has written, or from a file of the UAI competitions.
 
     An array is read only if the file holds all its elements, so a file cannot request more memory than its size.
 
     Args:
-        path: Path of the file.
+        path: Path of the file. Files with the extension ``.uai``, which may be compressed, are read by `read_uai`.
 
     Returns:
         The graph.
@@ -89,12 +89,15 @@ def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
         GraphFileError: The file is not a graph file.
         OSError: The file cannot be read.
     """
+    if _has_uai_name(path):
+        from herdner.graph.uai_files import read_uai  # it imports this module
+
+        return read_uai(path)
     try:
         return _graph(read_arrays(path, packed=False))
     except NpzError as error:
         raise GraphFileError(
-            f"{path}: not a graph file: {error}; expected an .npz file that herdner.save_graph wrote"
-            + ("; herdner.graph.uai_files.read_uai reads .uai files" if _has_uai_name(path) else "")
+            f"{path}: not a graph file: {error}; expected an .npz file that herdner.save_graph wrote, or a .uai file"
         ) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise GraphFileError(f"{path}: not a graph file: {' '.join(str(error).split())}") from None

@@ -230,9 +230,13 @@ class FactorGraph:
         variables = np.array([self.index(variable) for variable in observed], np.int64)
         evidence = np.array(list(observed.values())) if observed else np.empty(0, np.int64)
         check_variables(variables, self.n_variables)
-        self.domains.select(variables).points(evidence)
         values = np.zeros(self.n_variables, evidence.dtype)
         values[variables] = evidence
+        try:
+            self.domains.select(variables).points(evidence)
+        except ValueError:
+            self.domains.points(values)  # its message has the index of the variable in this graph
+            raise
         is_observed = np.zeros(self.n_variables, bool)
         is_observed[variables] = True
         renumber = (np.cumsum(~is_observed) - 1).astype(np.int32)

@@ -168,7 +168,7 @@ def test_variables_that_do_not_exist_are_refused(call):
 
 
 def test_observed_labels_are_checked():
-    with pytest.raises(ValueError, match="must be from 0 to 1, got 2"):
+    with pytest.raises(ValueError, match="variable 1 must be from 0 to 1, got 2"):
         FactorGraph([2, 2], []).condition({1: 2})
 
 
