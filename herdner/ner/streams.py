@@ -82,6 +82,11 @@ def as_document(source: object) -> Document:
                 )
             return document
     value: Any = source  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, str):  # `tag` and `pipe` have tokenized their texts before
+        raise TypeError(
+            "expected a herdner Document, a list of tokens or a list of tokenized sentences, got the text"
+            f" {value!r:.60}; tokenize texts first, as by herdner.Tokenizer()"
+        )
     is_missing = value is None or type(value).__name__ in ("NAType", "NaTType")
     is_missing = is_missing or (isinstance(value, float) and value != value)
     got = f"the missing value {value}; use an empty text" if is_missing else type(value).__name__

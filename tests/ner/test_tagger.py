@@ -429,6 +429,11 @@ def test_lists_of_tokens_are_documents(tagger):
     np.testing.assert_array_equal(tagger.predict_marginals([tokens]), tagger.predict_marginals([document]))
     with pytest.raises(TypeError, match="expected a text, a herdner Document, a list of tokens"):
         tagger.tag([1, 2])
+    for call in (tagger.predict, tagger.predict_marginals, Tagger().fit):
+        with pytest.raises(
+            TypeError, match=r"got the text 'Ada Reyes'; tokenize texts first, as by herdner\.Tokenizer"
+        ):
+            call(["Ada Reyes"])
 
 
 def test_marginals_include_links(tagger):
