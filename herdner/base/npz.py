@@ -33,35 +33,64 @@ class NpzError(ValueError):
     """
 
 
-def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes]) -> None:
+def write_npz(
+    where: Where,
+    arrays: Mapping[str, NDArray[Any]],
+    texts: Mapping[str, bytes],
+    *,
+    largest: int | None = None,
+    ratio: int = MAX_RATIO,
+) -> None:
     """Write arrays and further members, which are byte strings, to a compressed .npz archive.
+
+    The archive is accepted by `read_arrays` with the same limits: if it would unpack to too much for its size, members
+    that compress by more than ``ratio`` are stored uncompressed.
 
     Args:
         where: A path, which is replaced atomically, or a binary stream.
         arrays: Arrays by name.
         texts: Other members by name; they precede the arrays.
+        largest: Number of bytes to which the archive may unpack; None: any number.
+        ratio: Bytes to which the archive may unpack for each of its own.
 
     Raises:
-        ValueError: A member in ``texts`` is longer than `read_member` accepts.
+        ValueError: A member in ``texts`` is longer than `read_member` accepts, or the archive would unpack to more than
+            ``largest`` bytes.
     """
     for name, data in texts.items():
         if len(data) > _MAX_TEXT:
             raise ValueError(f"the member {name} has {len(data) >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB")
+    packed, members = _packed(arrays, texts, set())
+    size = sum(member.file_size for member in members)
+    if largest is not None and size > largest:
+        raise ValueError(f"the file would unpack to {size >> 20} MiB; expected at most {largest >> 20} MiB")
+    if size > _MIN_LIMIT + ratio * len(packed):
+        sparse = {member.filename for member in members if member.file_size > ratio * member.compress_size}
+        packed, _ = _packed(arrays, texts, sparse)
     target = atomic_write(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
-    with target as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, data in texts.items():
-            _add(archive, name, data)
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
-            _add(archive, f"{name}.npy", buffer.getvalue())
+    with target as file:
+        file.write(packed)
 
 
-def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    info = zipfile.ZipInfo(name, _FIRST_DATE)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    info.external_attr = 0o644 << 16
-    archive.writestr(info, data)
+def _packed(
+    arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes], stored: Collection[str]
+) -> tuple[bytes, list[zipfile.ZipInfo]]:
+    """Return an archive and its members; the members ``stored`` are not compressed."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compresslevel=9) as archive:
+        for name, content in (texts | {f"{name}.npy": array for name, array in arrays.items()}).items():
+            info = zipfile.ZipInfo(name, _FIRST_DATE)
+            info.compress_type = zipfile.ZIP_STORED if name in stored else zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, content if isinstance(content, bytes) else _npy(content))
+    return buffer.getvalue(), archive.infolist()
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    """Return the bytes of a .npy file."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
 
 
 def read_member(where: Where, name: str, largest: int) -> bytes:

@@ -44,8 +44,9 @@ the words and scores of all parts first, because links join mentions across the 
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import IO, Any, cast
@@ -413,7 +414,8 @@ class SkipChainLayer(Estimator):
             where: Path or binary stream.
 
         Raises:
-            ValueError: A rule is not one of `herdner.crf.link_rules`.
+            ValueError: A rule is not one of `herdner.crf.link_rules`, or `load` would refuse the layer, for example
+                because it has too many tags for its links.
         """
         tag_set, model = self._tags_and_model
         for each in model.link_tables:
@@ -428,6 +430,8 @@ class SkipChainLayer(Estimator):
         arrays = {"transition": model.transition}
         if model.link_tables:
             arrays["link_tables"] = np.stack([each.table for each in model.link_tables])
+        # Raises for what `load` refuses.
+        self._of_file(json.loads(json.dumps(header)), arrays, self.backend, self.learner)
         write_model(where, header, arrays, LAYER_FORMAT)
 
     @classmethod
@@ -452,22 +456,28 @@ class SkipChainLayer(Estimator):
             ModelError: The file is missing, damaged or not a layer.
         """
         file = read_model(where, LAYER_FORMAT)
-        header = file.header
         with intact(where, "layer", "save"):
-            forbidden = np.isneginf(file.arrays["transition"])
-            finite = {**file.arrays, "transition": np.where(forbidden, 0.0, file.arrays["transition"])}
-            check_arrays(finite, {"transition": ("<f8", 2), "link_tables": ("<f8", 3)})
-            tag_set = check_tag_set(header["tags"])
-            link_tables = link_tables_from(header["links"], file.arrays, len(tag_set))
-            layer = cls(
-                tag_set, tuple(each.template for each in link_tables), scores=check_kind(header["scores"]),
-                link_strength=header["link_strength"], outside_strength=header["outside_strength"],
-                transition=file.arrays["transition"], scheme=header["scheme"],
-                constrained=parse_bool(header["constrained"], "constrained"), backend=backend, learner=learner,
-            )  # fmt: skip
-            _, model = layer._initial()
-            layer.classes_, layer.model_ = tag_set, replace(model, link_tables=link_tables)
-            return layer
+            return cls._of_file(file.header, file.arrays, backend, learner)
+
+    @classmethod
+    def _of_file(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], backend: str | Backend, learner: Learner
+    ) -> SkipChainLayer:
+        """Build a layer from the header and the arrays of a file, and check them."""
+        forbidden = np.isneginf(arrays["transition"])
+        finite = {**arrays, "transition": np.where(forbidden, 0.0, arrays["transition"])}
+        check_arrays(finite, {"transition": ("<f8", 2), "link_tables": ("<f8", 3)})
+        tag_set = check_tag_set(header["tags"])
+        link_tables = link_tables_from(header["links"], arrays, len(tag_set))
+        layer = cls(
+            tag_set, tuple(each.template for each in link_tables), scores=check_kind(header["scores"]),
+            link_strength=header["link_strength"], outside_strength=header["outside_strength"],
+            transition=arrays["transition"], scheme=header["scheme"],
+            constrained=parse_bool(header["constrained"], "constrained"), backend=backend, learner=learner,
+        )  # fmt: skip
+        _, model = layer._initial()
+        layer.classes_, layer.model_ = tag_set, replace(model, link_tables=link_tables)
+        return layer
 
 
 def _apply(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -93,7 +94,8 @@ class TaggerModel:
                 equal those of the shipped model; `load` reads them from the shipped model.
 
         Raises:
-            ValueError: Neither word classes nor vector classes equal those of the shipped model.
+            ValueError: Neither word classes nor vector classes equal those of the shipped model, or `load` would refuse
+                the model, for example because a weight is too large for ``weight_type``.
         """
         w = self.weights
         arrays = {
@@ -123,6 +125,7 @@ class TaggerModel:
             header["calibration"] = self.calibration.to_dict()
         if self.network is not None:
             header["network"], arrays = self.network.to_dict(), {**arrays, **self.network.to_arrays()}
+        _model(json.loads(json.dumps(header)), arrays)  # raises for what `load` refuses
         if shared_lexicon is not None:
             header["shared_lexicon"], arrays = remove_shared_arrays(arrays, shared_lexicon, _SHARED)
         write_model(where, header, arrays)

@@ -61,12 +61,15 @@ def write_model(
         header: JSON values.
         arrays: Arrays by name.
         format: One of the formats of ``LOADERS``.
+
+    Raises:
+        ValueError: The model is larger than `read_model` accepts.
     """
     head = {"format": format, "format_version": FORMAT_VERSION, "needs": READABLE_SINCE[FORMAT_VERSION], **header}
     head["arrays"] = sorted(arrays)
     head["checksum"] = checksum(json.loads(json.dumps(head)), arrays)  # reading returns the same header
     text = json.dumps(head, indent=1, ensure_ascii=False, sort_keys=True)
-    write_npz(where, arrays, {_HEADER: text.encode()})
+    write_npz(where, arrays, {_HEADER: text.encode()}, largest=LARGEST, ratio=_RATIOS[format])
 
 
 def read_model(where: Where, format: str = FORMAT) -> ModelFile:

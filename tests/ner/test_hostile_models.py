@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_model_limits import LINE, MILLION, hashed, measure, model, models
+from bench_model_limits import LINE, MILLION, hashed, measure, model, models, save_unchecked
 from patience import PATIENCE
 
 from herdner._ext.hashing import build_table, check_collisions
@@ -48,14 +48,14 @@ def loose_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("loose_ratio")
 def test_a_million_keys_are_loaded_and_used_quickly(tmp_path: Path) -> None:
     for keys in (hashed(MILLION), np.arange(1, MILLION + 1, dtype=np.uint64)):
-        model(keys).save(tmp_path / "m")
+        save_unchecked(model(keys), tmp_path / "m")
         assert spent(lambda: load(tmp_path / "m").tag(LINE)) < SECONDS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", models())
 def test_models_at_the_limits_are_quick_or_refused(tmp_path: Path, name: str) -> None:
-    models()[name]().save(tmp_path / "m")
+    save_unchecked(models()[name](), tmp_path / "m")
     with suppress(ModelError):
         assert sum(measure(tmp_path / "m")) < SECONDS
 
@@ -95,7 +95,7 @@ def test_loading_and_tagging_with_a_million_keys_can_be_interrupted(tmp_path: Pa
 @pytest.mark.usefixtures("loose_ratio")
 @pytest.mark.parametrize("keys", COLLIDING)
 def test_a_million_colliding_keys_are_refused_at_once(tmp_path: Path, keys: np.ndarray) -> None:
-    model(keys).save(tmp_path / "m")
+    save_unchecked(model(keys), tmp_path / "m")
 
     def loading() -> None:
         with pytest.raises(ModelError, match="more than 256 keys collide with the key") as error:
@@ -118,7 +118,7 @@ def test_colliding_words_are_refused(tmp_path: Path, name: str) -> None:
     made = replace(model(), lexicon=Lexicon(**{name: Gazetteers(("g",), words) if name == "gazetteers" else words}))
     if name == "gazetteers":
         made = replace(made, plan=FeaturePlan(("word[0]",), gazetteers=("g",)))
-    made.save(tmp_path / "m")
+    save_unchecked(made, tmp_path / "m")
     with pytest.raises(ModelError, match=r"m: damaged model \(more than 256 keys collide"):
         load(tmp_path / "m")
 
@@ -151,7 +151,7 @@ def test_a_table_takes_the_same_keys_as_the_check() -> None:
     ],
 )  # fmt: skip
 def test_sizes_out_of_proportion_are_refused(tmp_path: Path, hostile: TaggerModel, message: str) -> None:
-    hostile.save(tmp_path / "m")
+    save_unchecked(hostile, tmp_path / "m")
     assert (tmp_path / "m").stat().st_size < 20_000
 
     def loading() -> None:
@@ -181,7 +181,7 @@ def test_models_unpack_to_a_quarter_of_the_limit_at_most(name: str, tmp_path: Pa
 
 
 def test_weights_that_compress_unlike_those_of_a_trained_model_are_refused(tmp_path: Path) -> None:
-    model(hashed(50_000), n_tags=64, n_entries=64).save(tmp_path / "m")
+    save_unchecked(model(hashed(50_000), n_tags=64, n_entries=64), tmp_path / "m")
     with pytest.raises(ModelError, match=r"would unpack to \d+ MiB; expected at most \d+ MiB"):
         load(tmp_path / "m")
 

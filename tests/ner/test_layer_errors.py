@@ -51,6 +51,15 @@ def test_an_untrained_layer_comes_back(tmp_path):
         np.testing.assert_array_equal(x.marginals, y.marginals)
 
 
+def test_what_is_saved_can_be_loaded(tmp_path):
+    tags = ["O", *(f"B-T{k}" for k in range(1500))]
+    SkipChainLayer(tags, ()).save(tmp_path / "layer")  # tables of zeros, which compress a thousandfold
+    assert list(SkipChainLayer.load(tmp_path / "layer").tags) == tags
+    with pytest.raises(ValueError, match=r"links \* tags \* tags must be at most"):
+        SkipChainLayer(tags).save(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
 def test_each_kind_of_file_says_what_it_is(saved, tmp_path):
     with pytest.raises(ModelError, match=r"contains a layer: open it with SkipChainLayer.load"):
         herdner.load(saved[1])

@@ -87,6 +87,27 @@ def test_half_precision_rounds_the_weights_only(model, tmp_path):
     np.testing.assert_allclose(loaded.entry_weights, model.weights.entry_weights, rtol=1e-3, atol=1e-7)
 
 
+def test_a_model_whose_arrays_compress_well_comes_back(tmp_path):
+    """The reader refuses files that unpack to far more than their size; the writer stores such arrays uncompressed."""
+    tags, n = ("O", *(f"{prefix}-T{k}" for k in range(30) for prefix in "BI")), 50_000
+    keys = np.unique(np.random.default_rng(0).integers(1, 2**64, n, np.uint64))
+    entry_tags = np.tile(np.arange(len(tags), dtype=np.uint8), len(keys))
+    starts = np.arange(0, len(entry_tags) + 1, len(tags), dtype=np.uint32)
+    weights = ChainWeights(tags, np.zeros((len(tags),) * 2), keys, starts, entry_tags, np.zeros(len(entry_tags)))
+    TaggerModel(weights, FeaturePlan(("word[0]",)), Lexicon(), scheme="iob2").save(tmp_path / "m.herdner")
+    np.testing.assert_array_equal(TaggerModel.load(tmp_path / "m.herdner").weights.entry_tags, entry_tags)
+
+
+def test_a_model_that_cannot_be_loaded_is_not_saved(model, tmp_path, monkeypatch):
+    large = replace(model, weights=replace(model.weights, entry_weights=np.full(len(model.weights.entry_tags), 1e5)))
+    with pytest.raises(ValueError, match="feature_weights"), np.errstate(over="ignore"):
+        large.save(tmp_path / "m.herdner", weight_type="float16")
+    monkeypatch.setattr("herdner.ner.model_file.LARGEST", 1000)
+    with pytest.raises(ValueError, match="would unpack to"):
+        model.save(tmp_path / "m.herdner")
+    assert not list(tmp_path.iterdir())
+
+
 def test_every_truncation_is_an_error(model):
     data = bytes_of(model)
     for length in range(len(data)):
