@@ -59,8 +59,9 @@ class FeaturePlan:
         n_occurrences: Largest number of other occurrences to read before the word, and the same number after it. The
             nearest ones are read.
         gazetteers: Names of the gazetteers that the features read.
-        recasing: Restore the usual case of texts that are entirely in lower or upper case, with capitals for names in
-            these gazetteers (``herdner.ner.recasing``). None leaves all texts unchanged.
+        recasing: Restore the usual case of texts that are entirely in lower or upper case, and of headlines in title
+            case, with capitals for names in these gazetteers (``herdner.ner.recasing``). None leaves all texts
+            unchanged.
     """
 
     templates: tuple[str, ...]

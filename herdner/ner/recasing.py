@@ -1,4 +1,7 @@
-"""Preparation of documents for features: composed characters, and truecasing of texts in lower or upper case."""
+"""Preparation of documents for features: composed characters, and truecasing.
+
+Texts in lower or upper case are truecased, and headlines in title case ("Barclays Cuts Jobs at London Office").
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ _REPEATED = 3  # smallest number of occurrences of two adjacent words, the secon
 _DESIGNATORS = frozenset("inc inc. corp corp. ltd ltd. plc plc. gmbh gmbh. llc llp".split())  # noqa: SIM905
 # Words that often precede the name of a company, but are not part of it.
 _BEFORE_COMPANIES = frozenset("from with that said into over than this were have been will against".split())  # noqa: SIM905
+_MIN_TITLE_WORDS, _TITLE_SHARE = 4, 0.8  # words of at least four letters in a headline; share of them with a capital
 _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do words of at most this length inside names
 
 
@@ -46,11 +50,12 @@ def _compose(document: Document) -> Document:
 
 
 class Recaser:
-    """Truecaser for texts that are entirely in lower or upper case. It uses word frequencies (Lita et al. 2003).
+    """Truecaser for texts in lower or upper case, and headlines in title case, by word frequencies (Lita et al. 2003).
 
     Each word gets its most frequent case, and the words of names in gazetteers get capitals. An unknown word gets a
     capital, because most unknown words are names. The two words before a company designator such as "Inc." get
-    capitals, also where the same two words occur together without the designator.
+    capitals, also where the same two words occur together without the designator. In headlines, capitalised words that
+    are usually in lower case lose their capital.
 
     Args:
         lexicon: Lexical resources; word classes contain the most frequent case (`herdner.ner.lexicon.word_classes`).
@@ -76,20 +81,41 @@ class Recaser:
         return dict(zip(phrases.keys[is_name].tolist(), phrases.values[is_name].tolist(), strict=True))
 
     def __call__(self, document: Document) -> Document:
-        """Compose decomposed characters, and truecase the tokens of a text that is entirely in lower or upper case.
+        """Compose decomposed characters, and truecase texts in lower or upper case, and headlines in title case.
 
         Args:
             document: Document with tokens.
         """
         document = document if document.text.isascii() else _compose(document)
         if not (document.text.islower() or document.text.isupper()):
-            return document
+            return self._recase_headlines(document)
         tokens, unknown = self._words(document.tokens)
         lower = [token.lower() for token in document.tokens]
         for start, end in pairwise(document.sentence_offsets.tolist()):
             self._mark_names(lower, tokens, start, end)
         _mark_companies(lower, tokens, unknown, set(document.sentence_offsets.tolist()))
         return replace(document, tokens=tokens)
+
+    def _recase_headlines(self, document: Document) -> Document:
+        """Return a document whose sentences in title case have lower-case words where the usual case is lower."""
+        tokens = document.tokens
+        headlines = [
+            (start, end)
+            for start, end in pairwise(document.sentence_offsets.tolist())
+            if end - start >= _MIN_TITLE_WORDS
+            and _may_end_headline(tokens[end - 1])
+            and _is_title_case(tokens[start:end])
+        ]
+        if not headlines:
+            return document
+        recased = list(tokens)
+        for start, end in headlines:
+            lower = [token.lower() for token in tokens[start:end]]
+            for i, is_usual in enumerate(self._is_usual(lower).tolist()):
+                if i and is_usual and tokens[start + i].istitle():
+                    recased[start + i] = lower[i]
+            self._mark_names([*tokens[:start], *lower], recased, start, end)
+        return replace(document, tokens=recased)
 
     def _words(self, tokens: Sequence[str]) -> tuple[list[str], set[str]]:
         """Return the tokens, each in its most frequent case, and the set of lower-cased unknown words."""
@@ -149,6 +175,18 @@ def _mark_companies(lower: Sequence[str], tokens: list[str], unknown: Set[str], 
     for start, pair in enumerate(pairwise(lower) if pairs else ()):
         if pair in pairs:
             tokens[start : start + 2] = map(_capitalise_lower, tokens[start : start + 2])
+
+
+def _may_end_headline(token: str) -> bool:
+    """Return True unless the token is a lower-case word or a punctuation mark, which end most other sentences."""
+    return token[-1].isalnum() and not token[0].islower()
+
+
+def _is_title_case(tokens: Sequence[str]) -> bool:
+    """Return True if nearly all words of at least four letters are capitalised; a list of names has several commas."""
+    words = [token for token in tokens if len(token) > _MIN_LETTERS and token.isalpha()]
+    n_title = sum(map(str.istitle, words))
+    return len(words) >= _MIN_TITLE_WORDS and n_title >= _TITLE_SHARE * len(words) and tokens.count(",") < 2
 
 
 def _may_be_of_company(word: str) -> bool:

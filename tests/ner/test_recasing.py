@@ -47,6 +47,25 @@ def test_text_with_both_cases_is_read_as_it_is():
     assert Recaser(LEXICON, ("city",))(document) is document
 
 
+def test_headlines_in_title_case_are_read_as_they_are_usually_written():
+    classes = {**CLASSES, "blocks": 10, "nominee": 11, "court": 12, "york": 13}
+    lexicon = Lexicon(word_classes(classes), Gazetteers.of(LISTS))
+
+    def read(text: str) -> list[str]:
+        return list(Recaser(lexicon, ("city",))(Tokenizer()(text)).tokens)
+
+    assert read("Zorvan Blocks Paris Nominee For New York Court\n\nIt met.") == (
+        ["Zorvan", "blocks", "Paris", "nominee", "For", "New", "York", "court", "It", "met", "."]
+    )
+    others = (
+        "Zorvan Blocks Court Nominee of King.",
+        "Blocks, Court, Nominee, York",
+        "Zorvan Blocks nominee and york King",
+    )
+    for text in others:
+        assert read(text) == Tokenizer().tokens(text)
+
+
 @pytest.mark.parametrize("text", ["", ".", "42 %", "łódź", "straße İ", "ﬁ ß"])
 def test_any_text_can_be_read(text):
     for form in (text, text.lower(), text.upper()):
