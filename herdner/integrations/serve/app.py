@@ -77,6 +77,9 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 _MAX_LOCATION = 200  # characters of a field's path in a message
+_REWORDED = {  # texts of pydantic
+    "Value error, ": "", "Input should be": "must be", "List should have": "must have", " after validation": "",
+}  # fmt: skip
 
 # Pages, scripts and styles by URL path. Each has a route of its own, so that no request can reach other files.
 _PAGES = {"/": "index.html", "/docs": "docs.html"} | {
@@ -323,5 +326,8 @@ async def _validation_error(_: Request, error: Exception) -> JSONResponse:
     location = ""
     for part in first["loc"][1:]:
         location += f"[{part}]" if isinstance(part, int) else f".{part}" if location else str(part)
-    detail = f"{location[:_MAX_LOCATION] or 'body'}: {first['msg'].replace('Input should be', 'must be')}"
+    message = "unknown key; /docs lists the keys" if first["type"] == "extra_forbidden" else first["msg"]
+    for theirs, ours in _REWORDED.items():
+        message = message.replace(theirs, ours)
+    detail = f"{location[:_MAX_LOCATION] or 'body'}: {message}"
     return JSONResponse({"detail": detail.encode("utf-8", "backslashreplace").decode()}, 422)

@@ -220,10 +220,10 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({}, "the request must contain either the key 'text' or the key 'texts', but has neither"),
+        ({}, "body: the request must contain either the key 'text' or the key 'texts', but has neither"),
         ({"text": 5}, "text: "),
-        ({"text": "Ada", "colour": "red"}, "colour: "),
-        ({"text": "Ada", "backends": []}, "backends: "),
+        ({"text": "Ada", "colour": "red"}, "colour: unknown key; /docs lists the keys"),
+        ({"text": "Ada", "backends": []}, "backends: must have at least 1 item, not 0"),
         ({"text": "Ada", "backends": ["gibbs"] * 9}, "backends: "),
         ({"text": "Ada", "backends": ["viterbo"]}, "there is no backend 'viterbo'"),
         ({"text": "Ada", "backends": [{"backend": "gibbs", "options": {"record": "trace"}}]}, "backends[0].options"),
