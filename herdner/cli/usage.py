@@ -65,6 +65,8 @@ def parser_message(error: ParserError) -> str:
     if parameter is not None and str(error.message):  # a value that the parameter does not accept
         name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.human_readable_name
         return f"{name}: {_value_problem(error)}"
+    if getattr(error, "option_name", None) == "-:":  # -:FORMAT
+        return "the format of standard input is an option; write - --input FORMAT, as in - --input conll"
     message = (error.format_message() if parameter is not None else error.message).strip().removesuffix(".")
     if similar := getattr(error, "possibilities", None):
         message += f"; did you mean {', '.join(sorted(similar))}?"

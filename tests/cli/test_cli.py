@@ -294,6 +294,7 @@ def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
         (["tag", "x.txt", "--seed", "x"], "--seed"),
         (["tag", "x.txt", "--encoding", "klingon"], "klingon"),
         (["tag", "-", "-"], "only once"),
+        (["evaluate", "-:conll"], "write - --input FORMAT"),
         (["tag", "x.txt", "--output", "nowhere/out"], "no folder"),
         (["tag", "x.txt", "--output", "new/"], "new/: is a folder"),
         (["tag", "x.txt", "--output", "."], "is a folder"),
