@@ -107,24 +107,16 @@ def _check_map(path: str, mapped: PseudonymMap, map_path: str) -> None:
 
 def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, stream: Any, status: RunStatus) -> None:
     """Restore one file, and report pseudonyms that the map does not contain."""
-    from herdner.text.io.source import FormatError, read_chunks, read_lines, sources
     from herdner.text.io.write import utf8
 
     put, restorer = utf8(stream), mapped.restorer()
-    name = each.path
+    name, failures = each.path, status.failures
     try:
-        for source in sources(each.source, ()) if isinstance(each.source, str) else [each.source]:
-            if each.format == "jsonl":
-                for number, line in read_lines(source, encoding):
-                    put(_restore_line(line, restorer, f"{name}, line {number}"))
-            else:
-                for piece in restorer.stream(read_chunks(source, encoding)):
-                    put(piece)
-    except (FormatError, OSError) as error:
-        status.fail(error)
-        return
+        for piece in _restored_pieces(each, restorer, encoding, status):
+            put(piece)  # an OSError, such as a closed pipe, ends the command
     except ValueError as error:  # a surrogate in the text or in the map
         status.fail(f"{name}: {error}")
+    if status.failures > failures:
         return
     status.documents += 1
     if restorer.unknown:
@@ -133,6 +125,21 @@ def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, strea
         status.fail(f"{name}: {listed}{more}: not in the map, so not replaced; check that --map fits this text")
     elif not restorer.n_restored:
         print_note(f"{name}: contains no pseudonym of the map; nothing is changed")
+
+
+def _restored_pieces(each: CommandInput, restorer: Restorer, encoding: str, status: RunStatus) -> Iterator[str]:
+    """Yield the restored text of one file in pieces. A file that cannot be read is a failure of the run."""
+    from herdner.text.io.source import FormatError, read_chunks, read_lines, sources
+
+    try:
+        for source in sources(each.source, ()) if isinstance(each.source, str) else [each.source]:
+            if each.format == "jsonl":
+                for number, line in read_lines(source, encoding):
+                    yield _restore_line(line, restorer, f"{each.path}, line {number}")
+            else:
+                yield from restorer.stream(read_chunks(source, encoding))
+    except (FormatError, OSError) as error:
+        status.fail(error)
 
 
 def _restore_line(line: str, restorer: Restorer, place: str) -> str:

@@ -521,6 +521,18 @@ def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path, n: int) -> None:
     assert process.wait(PATIENCE) == 0
 
 
+def test_a_closed_pipe_ends_restoring_quietly(call: Call, model: str, tmp_path: Path) -> None:
+    text, map_ = tmp_path / "a.txt", tmp_path / "map.json"
+    text.write_text("In Kenya. " * 20_000)
+    call("pseudonymise", text, "-m", model, "--map", map_, "-o", tmp_path / "b.txt")
+    process = herdner_process("restore", tmp_path / "b.txt", "--map", map_)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(100)
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(PATIENCE)) == (b"", 0)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
