@@ -96,7 +96,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except ParserError as error:
         context = getattr(error, "ctx", None)
-        help_command = f"{context.command_path if context is not None else 'herdner'} --help"
+        path = context.command_path if context is not None else f"herdner {_command_of(arguments)}".rstrip()
+        help_command = f"{path} --help"
         print_message(f"{parser_message(error)} (see {getattr(error, 'see', None) or help_command})")
         code = 2
     except typer.Exit as exit:
@@ -115,6 +116,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         discard_stdout()
         code = 1
     return code if isinstance(code, int) else 0
+
+
+def _command_of(arguments: Sequence[str] | None) -> str:
+    """Return the command that arguments name, for errors of the parser that do not name it; "" if there is none."""
+    words = list(sys.argv[1:] if arguments is None else arguments)[:2]
+    if words[:1] == ["corpora"]:
+        return " ".join(words) if words[1:] and not words[1].startswith("-") else "corpora"
+    return next((word for word in words[:1] if not word.startswith("-")), "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

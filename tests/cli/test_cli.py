@@ -301,6 +301,7 @@ def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
         (["tag", "x.txt", "--names-hard"], "--names-hard requires a list of names; add --names FILE"),
         (["tag", "x.txt", "--names", "n", "--names-hard", "--names-strength", "2"], "leave out one of the two options"),
         (["evaluate"], "FILE:FORMAT"),
+        (["explain", "x.txt", "--name"], "'--name' requires an argument (see herdner explain --help)"),
         (["evaluate", "x.png"], "FILE:FORMAT"),
         (["evaluate", "x:conll", "--case", "title"], "'title' is not one of 'lower', 'upper'"),
         (["evaluate", "x:conll", "--rename", "PER"], "expected OLD=NEW"),
