@@ -18,5 +18,4 @@ def traverse(
     factor_at: NDArray[np.int64],
     starts: NDArray[np.int64],
     slots: NDArray[np.int32],
-    order: NDArray[np.int32],
-) -> None: ...
+) -> NDArray[np.int32]: ...

@@ -158,7 +158,8 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
     starts, others_at = sealed([loops.count_incidences(scopes, len(sizes))]), None
     if any(group.factors.arity > 2 for group in groups):
         others_at = sealed([loops.count_others(scopes, starts)])
-    rows, parts, at = [np.empty(0)], [], 0
+    rows, at = [np.empty(0)], 0
+    parts: list[tuple[Int32s, Int32s, Int64s, Int32s, Floats]] = []
     for group in groups:
         blocks, at = group.place(rows, at)
         parts.append((group.factors.scopes, group.term_of_factor, blocks, group.strides(), group.spreads()))
