@@ -98,7 +98,7 @@ class Recaser:
 
     def _recase_headlines(self, document: Document) -> Document:
         """Return a document whose sentences in title case have lower-case words where the usual case is lower."""
-        tokens = document.tokens
+        tokens = list(document.tokens)
         headlines = [
             (start, end)
             for start, end in pairwise(document.sentence_offsets.tolist())
@@ -108,13 +108,15 @@ class Recaser:
         ]
         if not headlines:
             return document
-        recased = list(tokens)
+        lower, recased = list(tokens), list(tokens)
         for start, end in headlines:
-            lower = [token.lower() for token in tokens[start:end]]
-            for i, is_usual in enumerate(self._is_usual(lower).tolist()):
-                if i and is_usual and tokens[start + i].istitle():
-                    recased[start + i] = lower[i]
-            self._mark_names([*tokens[:start], *lower], recased, start, end)
+            lower[start:end] = map(str.lower, tokens[start:end])
+        inner = [i for start, end in headlines for i in range(start + 1, end) if tokens[i].istitle()]
+        for i, is_usual in zip(inner, self._is_usual([lower[i] for i in inner]).tolist(), strict=True):
+            if is_usual:
+                recased[i] = lower[i]
+        for start, end in headlines:
+            self._mark_names(lower, recased, start, end)
         return replace(document, tokens=recased)
 
     def _words(self, tokens: Sequence[str]) -> tuple[list[str], set[str]]:
