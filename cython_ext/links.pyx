@@ -88,13 +88,16 @@ cdef tuple name_tokens_of_documents(TokenSpellings said, sentence_offsets, docum
     """
     cdef const int64_t[::1] borders = own_sequences(sentence_offsets, said.n)
     cdef const int64_t[::1] starts = checked_documents(documents, said.n)
-    cdef int32_t[::1] last_document = np.empty(said.n_words, np.int32)  # the last document with this word, or -1
+    # The last document with this word, or -1. There are many more words than tokens, and only those of tokens are set.
+    cdef int32_t[::1] last_document = np.empty(said.n_words, np.int32)
     result, firsts = np.empty(said.n, np.int32), np.zeros(starts.shape[0], np.int64)
     cdef int32_t[::1] tokens = result
     cdef int64_t[::1] first = firsts
     cdef Py_ssize_t s = 0, d, token, m = 0
     with nogil:
-        last_document[:] = -1
+        for token in range(said.n):
+            if said.at[token].small >= 0:
+                last_document[said.at[token].small] = -1
         for d in range(starts.shape[0] - 1):
             for token in range(starts[d], starts[d + 1]):
                 last_document[said.at[token].word] = <int32_t> d
