@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal
 
 from herdner.base.extras import check_extra
 from herdner.base.messages import format_count, suggestion
@@ -505,8 +505,8 @@ def _check(entry: Format, document: Document) -> None:
         end = entity.end
 
 
-def _format_by_extension(where: object, write: bool = False) -> str:
-    name = os.fspath(cast("str | os.PathLike[str]", where)) if isinstance(where, str | os.PathLike) else ""
+def _format_by_extension(where: Input | os.PathLike[str], write: bool = False) -> str:
+    name = os.fspath(where) if isinstance(where, str | os.PathLike) else ""
     if (format := format_of(name, write=write)) is None:
         names = ", ".join(WRITABLE if write else READABLE)
         raise ValueError(
