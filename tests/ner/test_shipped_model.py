@@ -127,6 +127,15 @@ def test_models_of_other_languages(name: str) -> None:
     assert tagger.score(documents[:50]) > least
 
 
+@pytest.mark.parametrize("name", ["Ericsson", "Volvo", "Siemens"])
+def test_a_swedish_company_that_is_also_a_surname(name: str) -> None:
+    tagger = herdner.load("sv")
+    for text in (f"{name} varslar 500 anställda i Kista.", f"Hon äger aktier i {name}."):
+        entities = tagger.tag(text).entities
+        assert [entity.label for entity in entities if entity.text == name] == ["ORG"]
+    assert [entity.label for entity in tagger.tag(f"Stefan {name} bor i Lund.").entities] == ["PER", "LOC"]
+
+
 def test_dates_sums_of_money_and_nations_are_names_too(core7):
     text = "On Tuesday Charlotte Akinyi of the Kenyan bank said in Nairobi that it had lost $5 million in March 2019."
     found = {(e.text, e.label) for e in core7.tag(text).entities}

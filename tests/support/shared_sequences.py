@@ -32,8 +32,9 @@ def sequences(text: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def own_texts(folder: Path) -> list[list[str]]:
     """Return the words of each of herdner's own texts; a template is divided at its slots."""
     texts = [words(d.tokens) for path in sorted(folder.glob("*.conll")) for d in read_documents(path, "conll")]
-    templates = _SLOT.split((folder / "herdner_templates.txt").read_text(encoding="utf-8").replace("---", "{}"))
-    others = [(folder / "article.txt").read_text(encoding="utf-8"), *templates]
+    templates = (path.read_text(encoding="utf-8") for path in sorted(folder.glob("herdner_templates*.txt")))
+    pieces = _SLOT.split("{}".join(templates).replace("---", "{}"))
+    others = [(folder / "article.txt").read_text(encoding="utf-8"), *pieces]
     return [*texts, *(words(Tokenizer().tokens(text)) for text in others)]
 
 
