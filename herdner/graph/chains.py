@@ -9,6 +9,7 @@ import numpy as np
 
 from herdner._ext import layout
 from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.memory import check_memory
 from herdner.graph.edges import MOST_CELLS, check_cells, describe_factor, edge_terms, sum_terms
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
@@ -138,6 +139,10 @@ def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
         float64[V, K], with -inf for states that a variable does not have.
     """
     n_states = int(sizes.max(initial=1))
+    check_memory(
+        8.0 * len(sizes) * n_states, f"a table of the log-potentials of {len(sizes)} variables and {n_states} states",
+        "use variables of fewer states",
+    )  # fmt: skip
     unary = np.zeros((len(sizes), n_states))
     if len(sizes) and sizes.min() < n_states:
         unary[np.arange(n_states) >= sizes[:, None]] = -np.inf

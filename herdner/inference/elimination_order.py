@@ -16,6 +16,7 @@ from herdner._ext import elimination_order as loops
 from herdner._ext.consistency import possible_states
 from herdner._ext.elimination_order import GreedyOrder
 from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph, ImpossibleGraph
 from herdner.graph.tables import TableGraph
@@ -361,6 +362,10 @@ def _possible_states(
 ) -> list[NDArray[np.int64]]:
     """Return the possible states of each variable, by generalised arc consistency."""
     counts: list[int] = sizes.tolist()
+    check_memory(
+        16.0 * sum(counts), f"inference on {len(counts)} variables of up to {max(counts, default=0)} states",
+        "use variables of fewer states",
+    )  # fmt: skip
     every = {size: np.arange(size) for size in set(counts)}
     states: list[NDArray[np.int64]] = [every[size] for size in counts]
     is_restricting = [(group.rows == -math.inf).any(axis=1)[group.table_of_factor] for group in groups]

@@ -15,7 +15,7 @@ from patience import PATIENCE
 from herdner import FactorGraph, complete_graph, ising, make_backend, potts
 from herdner.base import memory
 from herdner.base.memory import NotEnoughMemory, check_memory, free_memory
-from herdner.inference import Backend
+from herdner.inference import BACKENDS, Backend
 from herdner.inference.record import Record
 
 GRAPHS: dict[str, Callable[[], FactorGraph]] = {
@@ -91,6 +91,22 @@ def test_too_large_allocations_are_refused_before_they_begin(monkeypatch: pytest
             NotEnoughMemory, match=r"sampling 90,000 variables \(n_chains=1, n_sweeps=100000, record=.*every=10"
         ):
             make_backend("gibbs", n_sweeps=100_000, record=Record(every=10)).infer(small, 0)
+        assert tracemalloc.get_traced_memory()[1] < 1e8
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_variables_of_too_many_states_are_refused_before_anything_is_allocated(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = FactorGraph([2**29] * 3, [])
+    make_backend(name).infer(FactorGraph([2] * 3, []), 0)  # what is imported late
+    monkeypatch.setattr(memory, "free_memory", lambda: 3e9)
+    tracemalloc.start()
+    try:
+        with pytest.raises((NotEnoughMemory, ValueError)):
+            make_backend(name).infer(graph, 0)
         assert tracemalloc.get_traced_memory()[1] < 1e8
     finally:
         tracemalloc.stop()

@@ -219,7 +219,7 @@ def violations(seed: int, counted: Counter | None = None) -> list[str]:
     oracle = Oracle.of(graph)
     checks = [wrong_influences, wrong_laws, wrong_convergence, wrong_errors, wrong_log_z, wrong_certificates]
     if max(group.arity for group in graph.factors) < 3:
-        checks += [wrong_marginals, wrong_blocks]
+        checks += [wrong_marginals, wrong_blocks, wrong_block_certificates]
     found = []
     for check in checks:
         try:
@@ -366,6 +366,49 @@ def wrong_certificates(graph: FactorGraph, oracle: Oracle, rng: np.random.Genera
         law = oracle.after(law, (i,))
     if oracle.distance(law, chosen) > certificate.bound + SLACK:
         yield f"certificate {certificate.bound} for {oracle.distance(law, chosen)}, {chosen} after {order.tolist()}"
+
+
+def wrong_block_certificates(
+    graph: FactorGraph, oracle: Oracle, rng: np.random.Generator, counted: Counter
+) -> Iterator[str]:
+    """Compare certificates of scans of blocks, also with observed variables and variables of one or four states."""
+    if rng.random() < 0.5:
+        graph = with_variable(graph, rng, int(rng.choice([1, 1, 4])))
+        oracle = Oracle.of(graph)
+    if graph.n_variables > 2 and rng.random() < 0.5 and oracle.possible.any():
+        state = rng.permutation(np.argwhere(oracle.possible))[0]
+        observed = rng.permutation(graph.n_variables)[: int(rng.integers(1, graph.n_variables - 1))]
+        graph = graph.condition({int(v): int(state[v]) for v in observed})
+        oracle = Oracle.of(graph)
+    if not oracle.possible.any():
+        return
+    n = len(oracle.sizes)
+    weights = rng.choice([0.0, 1.0, 0.3, 7.0], n)
+    weights[rng.integers(n)] = 1.0
+    dogs = DoGS(blocks=True, n_steps=int(rng.integers(1, 7)))
+    _, certificate, blocks = dogs._block_scan(compile_tables(graph), weights)
+    assert blocks is not None
+    counted["block certificates"] += 1
+    law, at = np.eye(oracle.joint.size)[oracle.possible.ravel()].reshape(-1, *oracle.sizes), 0
+    while at < len(blocks.first):
+        first, last = int(blocks.first[at]), int(blocks.last[at])
+        law, at = oracle.after(law, tuple(range(first, last + 1))), at + last - first + 1
+    truth = sum(weights[v] * oracle.distance(law, (v,)) for v in range(n))
+    if truth > certificate.bound + SLACK * weights.sum():
+        yield f"certificate of blocks {certificate.bound} for {truth}, {blocks.first.tolist()} {blocks.last.tolist()}"
+    elif not certificate.vacuous:
+        counted["block certificates below the trivial bound"] += 1
+
+
+def with_variable(graph: FactorGraph, rng: np.random.Generator, n_states: int) -> FactorGraph:
+    """Add a variable with factors that join it to some others, at a random place."""
+    n, place = graph.n_variables, int(rng.integers(graph.n_variables + 1))
+    moved = np.delete(np.arange(n + 1), place)
+    sizes = np.insert(graph.domains.sizes, place, n_states)
+    factors = [TableFactors(moved[g.scopes], g.tables, g.table_of_factor, g.scale) for g in graph.factors]
+    for v in rng.permutation(moved)[: int(rng.integers(0, n + 1))].tolist():
+        factors += _factors(rng, sizes, (place, v), float(rng.choice([0, 2, 18, 299])), 0.15)
+    return FactorGraph(sizes, factors)
 
 
 def main() -> int:
