@@ -68,6 +68,21 @@ def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
         yield from documents
 
 
+def readable_docbin(data: bytes) -> bytes:
+    """Return a DocBin that the reader accepts: one that unpacks to too much for its size is stored uncompressed.
+
+    Args:
+        data: The bytes of a DocBin.
+
+    Raises:
+        ValueError: The DocBin unpacks to more than `MAX_BYTES`.
+    """
+    plain = zlib.decompress(data)
+    if len(plain) >= MAX_BYTES:
+        raise ValueError(f"the DocBin would unpack to {len(plain):,} bytes; write the documents to several files")
+    return data if len(plain) < _MIN_LIMIT + _MAX_RATIO * len(data) else zlib.compress(plain, 0)
+
+
 def _unpack(source: Source) -> dict[str, Any]:
     import srsly  # pyright: ignore[reportMissingTypeStubs]
 

@@ -276,10 +276,13 @@ def _write(
 ) -> None:
     """Write documents to a Parquet file in row groups of about `GROUP_CHARACTERS`.
 
+    Raises `ValueError` for files that `_check_groups` would refuse.
+
     The function ``table_of`` converts the documents of a row group to a table. Its second argument is the schema of the
     first row group, or None for the first row group itself.
     """
     writer: pq.ParquetWriter | None = None
+    written: list[pq.FileMetaData] = []
     try:
         for group in _groups(documents):
             try:
@@ -289,11 +292,19 @@ def _write(
                 raise ValueError(
                     f"a column has values of several types ({problem}); write JSON lines instead"
                 ) from None
-            writer = writer or pq.ParquetWriter(stream, table.schema, compression="zstd")
+            writer = writer or pq.ParquetWriter(stream, table.schema, compression="zstd", metadata_collector=written)
             writer.write_table(table)
     finally:
         if writer is not None:
             writer.close()
+    for metadata in written:
+        groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+        size = sum(group.column(k).total_compressed_size for group in groups for k in range(group.num_columns))
+        try:
+            _check_groups(metadata, range(len(groups)), size + metadata.serialized_size)
+        except ValueError as error:
+            fault = str(error).partition(";")[0]
+            raise ValueError(f"the Parquet file could not be read again ({fault}); write JSON lines instead") from None
 
 
 def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:

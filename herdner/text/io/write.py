@@ -16,6 +16,7 @@ from herdner.base.extras import check_extra
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.columns import DOCSTART
+from herdner.text.io.docbin import readable_docbin
 from herdner.text.io.jsonl import ANNOTATION_KEYS
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.partial import is_ambiguous
@@ -284,8 +285,8 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
         stream: A binary stream, or a text stream with a binary buffer.
 
     Raises:
-        ValueError: A document has no tokens or is partially annotated, a token contains white space, or a part of the
-            text belongs to no token.
+        ValueError: A document has no tokens or is partially annotated, a token contains white space, a part of the
+            text belongs to no token, or the documents are too many for one file.
         MissingExtra: spaCy is not installed.
     """
     check_extra("spacy", ".spacy files need spaCy")
@@ -305,7 +306,7 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
             _warn_of_borders(document, number, warnings, within_sentences=False)
             store.add(_spacy_doc(vocab, document))
     binary = getattr(stream, "buffer", stream)
-    binary.write(store.to_bytes())
+    binary.write(readable_docbin(store.to_bytes()))
 
 
 def _spacy_doc(vocab: Any, document: Document) -> Any:

@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from herdner.base.npz import NpzError, read_arrays
-from herdner.corpora.formats import read_documents
+from herdner.corpora.formats import read_documents, write_documents
+from herdner.text.document import Document
 from herdner.text.io import brat, docbin, source
 from herdner.text.io.source import FormatError
 
@@ -181,3 +182,17 @@ def test_a_docbin_that_packs_well_is_read(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(docbin, "_MAX_RATIO", 2)
     with pytest.raises(FormatError, match=f"unpacks to more than {2 * len(data)} bytes"):
         list(read_documents(io.BytesIO(data), "spacy"))
+
+
+def test_written_files_that_pack_well_are_read_or_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("spacy")
+    monkeypatch.setattr(docbin, "_MIN_LIMIT", 1 << 16)
+    tokens = np.arange(0, 80_000, 4)
+    text, borders = "Ada " * len(tokens), np.array([0, len(tokens)])
+    repeated = Document(text, ["Ada"] * len(tokens), tokens, tokens + 3, borders)
+    write_documents([repeated] * 3, tmp_path / "d.spacy", "spacy")
+    assert [document.text for document in read_documents(tmp_path / "d.spacy", "spacy")] == [text] * 3
+    pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match=r"could not be read again \(row group 1 would unpack to \d+ MiB"):
+        write_documents([Document.from_text("Ada. " * 4_000_000)], tmp_path / "d.parquet", "parquet")
+    assert not (tmp_path / "d.parquet").exists()
