@@ -180,6 +180,23 @@ def test_marginals_are_those_of_elimination(seed, options):
     assert result.log_potential == pytest.approx(exact.log_potential)
 
 
+def test_a_time_limit_for_marginals_is_spent_on_one_chain_of_the_whole_graph(monkeypatch):
+    """A block that a half of the limit does not allow is drawn if the whole limit allows it, because it is exact."""
+    graph = compile_tables(ising(0.4, np.random.default_rng(0).normal(size=(6, 6))))
+    shares = []
+
+    def affordable(seconds, n_chains):
+        shares.append((seconds, n_chains))
+        return 24.0
+
+    monkeypatch.setattr(tempered, "affordable_whole_log2_cells", affordable)
+    options = {"seconds": 0.4, "n_chains": 2, "n_threads": 1}
+    result = make_backend("tempered", **options).infer(graph, 0)
+    np.testing.assert_allclose(result.marginals, make_backend("exact").infer(graph).marginals, atol=1e-9)
+    assert make_backend("tempered", n_samples=4, **options).infer(graph, 0).samples.shape == (2, 2, 36)
+    assert shares == [(0.4, 1), (0.2, 2)]
+
+
 def test_a_block_that_is_the_whole_graph_is_exact():
     graph = ising(0.7, np.random.default_rng(1).normal(size=(1, 30)))
     result = make_backend("tempered", n_rounds=1, burn_in=0, width=1).infer(graph, 0)

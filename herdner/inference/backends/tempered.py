@@ -69,7 +69,8 @@ class Tempered:
             sampling, 1 gives spanning forests. The time of an update grows exponentially with the width, so the width
             is 1 if a time limit is short. None draws all variables as one block if an update of this block takes at
             most about 10 ms or, with a time limit, at most 1/8 of each chain's share of the limit: then states are
-            independent, the marginals are exact, and each chain has one replica. On other graphs, None is the width 8
+            independent, the marginals are exact, and each chain has one replica. With a time limit and ``n_samples`` of
+            0, one such chain gets the whole limit, because its marginals are exact. On other graphs, None is the width 8
             or, with a time limit, the largest of 8, 4, 2 and 1 with which about 1000 rounds fit into the limit. Other
             values exclude the chains of single-site Gibbs sampling.
         n_chains: Number of independent chains. With a time limit, there are eight if single-site Gibbs sampling mixes.
@@ -209,9 +210,14 @@ class Tempered:
         """Return an order of elimination, int32[n], to draw all variables as one block; None if that is too slow."""
         if self.width is not None:
             return None
-        limit = None if self.seconds is None else self.seconds / self.n_chains
+        n_chains = self._n_whole_chains()
+        limit = None if self.seconds is None else self.seconds / n_chains
         search_seconds = math.inf if self.seconds is None else _SEARCH_SHARE * self.seconds
-        return find_whole_block(reduced, affordable_whole_log2_cells(limit, self.n_chains), search_seconds)
+        return find_whole_block(reduced, affordable_whole_log2_cells(limit, n_chains), search_seconds)
+
+    def _n_whole_chains(self) -> int:
+        """Return the number of chains that draw all variables as one block."""
+        return self.n_chains if self.seconds is None or self.n_samples else 1
 
     def _new_run(
         self,
@@ -220,13 +226,14 @@ class Tempered:
         block: Int32s | None,
         first: Int32s | None,
     ) -> TemperedRun:
-        """Build one chain for each generator.
+        """Build one chain for each generator, or a single chain if one is enough (see `_n_whole_chains`).
 
         A chain updates all variables as the one block ``block``, or, if ``block`` is None, it has replicas at several
         temperatures, whose blocks have limited width.
         """
         if block is not None:
-            ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in generators]
+            chosen = generators[: self._n_whole_chains()]
+            ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in chosen]
             return self._run_of(reduced, ensembles)
         limit = None if self.seconds is None else self.seconds / self.n_chains
         width = self._affordable_width(reduced)
