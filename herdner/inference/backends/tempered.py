@@ -69,8 +69,8 @@ class Tempered:
             sampling, 1 gives spanning forests. The time of an update grows exponentially with the width, so the width
             is 1 if a time limit is short. None draws all variables as one block if an update of this block takes at
             most about 10 ms or, with a time limit, at most 1/8 of each chain's share of the limit: then states are
-            independent, the marginals are exact, and each chain has one replica. With a time limit and ``n_samples`` of
-            0, one such chain gets the whole limit, because its marginals are exact. On other graphs, None is the width 8
+            independent, the marginals are exact, and each chain has one replica. With a time limit and without samples,
+            one such chain gets the whole limit, because its marginals are exact. On other graphs, None is the width 8
             or, with a time limit, the largest of 8, 4, 2 and 1 with which about 1000 rounds fit into the limit. Other
             values exclude the chains of single-site Gibbs sampling.
         n_chains: Number of independent chains. With a time limit, there are eight if single-site Gibbs sampling mixes.
