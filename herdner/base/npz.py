@@ -60,25 +60,26 @@ def write_npz(
     for name, data in texts.items():
         if len(data) > _MAX_TEXT:
             raise ValueError(f"the member {name} has {len(data) >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB")
-    packed, members = _packed(arrays, texts, set())
+    packed, members = _archive(arrays, texts, set())
     size = sum(member.file_size for member in members)
     if largest is not None and size > largest:
         raise ValueError(f"the file would unpack to {size >> 20} MiB; expected at most {largest >> 20} MiB")
     if size > _MIN_LIMIT + ratio * len(packed):
         sparse = {member.filename for member in members if member.file_size > ratio * member.compress_size}
-        packed, _ = _packed(arrays, texts, sparse)
+        packed, _ = _archive(arrays, texts, sparse)
     target = atomic_write(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
     with target as file:
         file.write(packed)
 
 
-def _packed(
+def _archive(
     arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes], stored: Collection[str]
 ) -> tuple[bytes, list[zipfile.ZipInfo]]:
     """Return an archive and its members; the members ``stored`` are not compressed."""
     buffer = io.BytesIO()
+    contents: dict[str, bytes | NDArray[Any]] = {**texts, **{f"{name}.npy": array for name, array in arrays.items()}}
     with zipfile.ZipFile(buffer, "w", compresslevel=9) as archive:
-        for name, content in (texts | {f"{name}.npy": array for name, array in arrays.items()}).items():
+        for name, content in contents.items():
             info = zipfile.ZipInfo(name, _FIRST_DATE)
             info.compress_type = zipfile.ZIP_STORED if name in stored else zipfile.ZIP_DEFLATED
             info.external_attr = 0o644 << 16
