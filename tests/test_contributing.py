@@ -63,6 +63,7 @@ def changed(text: str, diff: str) -> str:
     return text.replace(old, new)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs sh")
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipe_works(copy: Path, recipe: str) -> None:

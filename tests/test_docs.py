@@ -118,6 +118,7 @@ def shell(command: str, folder: Path, piped: str = "") -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages())
 def test_page_runs_and_prints_what_it_says(page: Path, call: Call, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -265,6 +266,7 @@ def test_the_picture_of_the_floors_has_the_floors() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_text_goes_the_way_that_the_page_says(tmp_path: Path) -> None:
     """Each function of the table on architecture is entered, in the order of the table."""
     page = (DOCS / "pages" / "architecture.md").read_text(encoding="utf-8")

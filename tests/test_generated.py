@@ -21,6 +21,7 @@ def cards() -> dict[str, str]:
     return {name: "\n".join(module.card(name)) for name in shipped_models()}
 
 
+@pytest.mark.slow
 def test_every_card_states_conventions_limits_and_network(cards: dict[str, str]) -> None:
     for name, card in cards.items():
         assert "| conventions |" in card

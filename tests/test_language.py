@@ -70,6 +70,7 @@ def type_names(path: Path) -> Iterator[str]:
                 yield name
 
 
+@pytest.mark.slow
 def test_no_two_types_share_a_name() -> None:
     modules: dict[str, set[str]] = defaultdict(set)
     for path in SOURCES + COMPILED:
@@ -173,6 +174,7 @@ def raised_exceptions(body: list[ast.stmt], module: ModuleType) -> Iterator[type
             nodes += ast.iter_child_nodes(node)
 
 
+@pytest.mark.slow
 def test_docstrings_describe_parameters_results_and_exceptions() -> None:
     wrong = []
     for path in SOURCES:
@@ -189,6 +191,7 @@ def test_docstrings_describe_parameters_results_and_exceptions() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", BANNED)
 def test_banned_words_do_not_come_back(word: str) -> None:
     pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)

@@ -96,6 +96,7 @@ def test_tests_stand_in_the_room_that_they_test() -> None:
     assert packages - {"_ext"} <= set(map(str, rooms)), "a room without tests"
 
 
+@pytest.mark.slow
 def test_functions_fit_one_screen() -> None:
     long = []
     for path in sources("herdner", "scripts"):
@@ -110,6 +111,7 @@ def test_functions_fit_one_screen() -> None:
     assert not long
 
 
+@pytest.mark.slow
 def test_nothing_is_executed_from_files() -> None:
     """Models and corpora are untrusted: no pickle, no eval, no exec, no yaml.load in the package."""
     forbidden = {"eval", "exec"}

@@ -56,6 +56,7 @@ def run(clone: Path, *arguments: str, stdin: str = "", **environment: str) -> su
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
     [

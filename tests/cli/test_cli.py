@@ -62,6 +62,7 @@ def test_the_default_format_marks_names_in_the_text(call: Call, model: str) -> N
     assert outcome.err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["spacy", *(slow(format) for format in ("text", "jsonl", "conll", "html"))])
 def test_every_format_goes_to_a_file_as_to_a_pipe(call: Call, model: str, tmp_path: Path, format: str) -> None:
     output = tmp_path / "out"
@@ -534,6 +535,7 @@ def test_a_closed_pipe_ends_restoring_quietly(call: Call, model: str, tmp_path: 
     assert (process.stderr.read(), process.wait(PATIENCE)) == (b"", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -572,6 +574,7 @@ def test_a_message_begins_on_a_line_of_its_own_on_a_terminal(tmp_path: Path) -> 
     assert lines[1].startswith(f"herdner: {tmp_path / 'a.txt'}: Person 7: not in the map")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
 @pytest.mark.parametrize(
     ("command", "titles"),
@@ -604,6 +607,7 @@ def test_work_on_files_has_a_progress_bar(command: str, titles: tuple[str, ...],
     assert (run.returncode, [title for title in titles if f"{title} " not in shown]) == (0, []), shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 # Less than a piece, so that the command waits for input; or enough to work on, within the buffers of pipe and queue.
 @pytest.mark.parametrize(("jobs", "n"), [(1, 10_000), (2, 10_000), slow(1, 108_000), slow(2, 400_000)])
@@ -629,6 +633,7 @@ def test_interrupted_work_leaves_the_older_output(
     assert list(folder.iterdir()) == [output]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moments", [[0.075], slow([k / 6 for k in range(6)])], ids=["one", "many"])
@@ -677,6 +682,7 @@ print([name for name in {heavy.split()!r} if name in sys.modules], file=sys.stde
     assert result.stderr.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_model_is_adapted_to_a_file_with_a_new_label(call: Call, tmp_path: Path) -> None:
     lines = DEV.read_text(encoding="utf-8").splitlines()[:400]
     words = (line.split("\t")[0] for line in lines)
@@ -706,6 +712,7 @@ def test_training_from_a_base_reports_what_it_gained_and_lost(
     assert f"change of the F1 against the base: {expected}\n" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_guideline_of_one_of_two_files_is_followed(call: Call, tmp_path: Path) -> None:
     for name, tag in (("posts", "B-PER"), ("news", "O")):
         handles = "".join(f"in\tO\n{w}\t{tag}\nslept\tO\n\n" for w in ("@ada", "@bo", "@cy", "@di"))
@@ -721,6 +728,7 @@ def test_the_guideline_of_one_of_two_files_is_followed(call: Call, tmp_path: Pat
         assert [e.text for e in tagger.tag(document).entities] == found
 
 
+@pytest.mark.slow
 def test_similar_labels_are_reported_and_renamed(call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lines = DEV.read_text(encoding="utf-8").splitlines()[:400]
     lines = [

@@ -70,6 +70,7 @@ def test_two_backends_as_the_library_compares_them(call: Call) -> None:
     assert found["micro"]["difference"] != 0
 
 
+@pytest.mark.slow
 def test_predictions_in_a_file_count_as_the_tagger_that_wrote_them(call: Call, tmp_path: Path) -> None:
     for format in ("conll", "jsonl"):
         path = tmp_path / f"predictions.{format}"

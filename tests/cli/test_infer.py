@@ -92,6 +92,7 @@ def test_samplers_keep_the_time_limit_and_print_intervals(call, files):
     np.testing.assert_allclose(rows[:, 1:], Exact().infer(graph).marginals, atol=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", sorted(set(BACKENDS) - {"viterbi"}))
 def test_every_backend_keeps_the_time_limit(call, files, backend):
     _, uai, _ = files
@@ -102,6 +103,7 @@ def test_every_backend_keeps_the_time_limit(call, files, backend):
     assert outcome.out.startswith("MPE\n9 ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backend", ["gibbs", "dhg", "herded-gibbs", "blocked-gibbs", "dogs", "qmc-gibbs", "bounded-error"]
 )
@@ -195,6 +197,7 @@ def test_results_are_compared_with_a_file_of_the_same_task(call, files, tmp_path
         assert (same in approximate.err) == (task == "MPE")
 
 
+@pytest.mark.slow
 def test_tasks_without_exact_inference(call, files):
     graph, uai, evid = files
     limits = ["--seconds", "2", "--set", "max_log2_cells=0"]

@@ -35,6 +35,7 @@ def test_bad_input_is_one_line(call: Call, folder: Path) -> None:
     assert "is also an input" in one_line(call("names", "a.txt", "-o", "a.txt"), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [["names"], ["pseudonymise", "--map", "map.json"], ["suggest"], ["explain"], ["tag"]],
@@ -52,6 +53,7 @@ def test_all_commands_that_read_texts_have_the_option_errors(call: Call, folder:
     assert len(replaced.out.splitlines()) >= len(skipped.out.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["names"], ["pseudonymise", "--map", "map.json"], ["suggest"]])
 def test_a_truncated_file_prevents_the_output(call: Call, folder: Path, command: list[str]) -> None:
     (folder / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "Ana Rivera left."}\n' * 3, mtime=0)[:-4])

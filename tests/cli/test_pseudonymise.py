@@ -133,6 +133,7 @@ def test_recall_and_identifiers(call: Call, folder: Path) -> None:
     assert counts["--recall",] >= counts[()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

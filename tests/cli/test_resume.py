@@ -45,6 +45,7 @@ def interrupted_after(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     monkeypatch.setattr(Tagger, "outcomes", first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sum-product", "gibbs"])
 @pytest.mark.parametrize(
     "output", ["out.jsonl", "out.jsonl.gz", "out.csv", "out.conll", "out.html", "out.parquet", "out.spacy", "out.txt"]
@@ -141,6 +142,7 @@ def test_usage_errors(call: Call, folder: Path, arguments: list[str], message: s
     assert message in one_line(call("tag", *arguments, "--resume"), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_a_killed_process_leaves_a_run_that_continues(call: Call, news_model: Path, folder: Path) -> None:
     (folder / "in.jsonl").write_text("".join(json.dumps({"text": TEXT * 80 + str(i)}) + "\n" for i in range(150)))

@@ -78,6 +78,7 @@ MISSING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "arguments", "line"), MISSING)
 def test_what_is_missing_is_one_line_that_says_what_to_install(module: str, arguments: list[str], line: str) -> None:
     program = f"""

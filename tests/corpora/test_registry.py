@@ -266,6 +266,7 @@ def test_our_own_corpus_reads_as_the_registry_says() -> None:
     assert counts == {"train": 40, "dev": 20}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, folder in FOLDERS.items() if folder.startswith("ner/")])
 def test_the_labels_of_the_registry_occur_in_the_shared_files(name: str) -> None:
     corpus = corpora.info(name)

@@ -48,6 +48,7 @@ def objective(info: Any, items: Sequences, tags: list[list[str]], c1: float, c2:
     return loss + c1 * np.abs(weights).sum() + c2 * (weights**2).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("real", [False, True])
 @pytest.mark.parametrize(("c1", "c2"), list(itertools.product([0.0, 0.1, 1.0], repeat=2)))
 def test_the_optimum_is_that_of_crfsuite(c1: float, c2: float, real: bool) -> None:

@@ -398,6 +398,7 @@ def clues(words: list[str]) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("links", ["same-word", lambda words: same_names(words)])
 def test_links_carry_labels_between_mentions(links: Any) -> None:
     (tokens, tags), (test, gold) = linked_sequences(0, 60), linked_sequences(1, 60)
@@ -448,6 +449,7 @@ def test_n_best_probabilities_and_samples_include_links() -> None:
     assert crf.tagger_ is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["exact", "sum-product", "viterbi", "max-product", Exact(), "gibbs"])
 def test_backends_decode_chains(backend: Any) -> None:
     (items, tags), (test, _) = generate(4, 200), generate(5, 30)

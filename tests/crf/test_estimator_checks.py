@@ -52,6 +52,7 @@ class ArrayCRF(CRF):
         return tags
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [ArrayCRF("lbfgs", max_iterations=200, c2=0.1, epsilon=1e-9, delta=1e-12), ArrayCRF("ap", max_iterations=5)],
     expected_failed_checks=lambda estimator: REASONS[estimator.algorithm],

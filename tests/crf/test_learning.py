@@ -69,6 +69,7 @@ def test_slopes_are_finite_differences(objective, seed):
         assert found == pytest.approx((high - low) / (2 * step), abs=1e-5), (what, k, at)
 
 
+@pytest.mark.slow
 def test_sampled_counts_have_the_slope_of_the_enumerated_likelihood():
     """Test that one step of Adam with exact counts has the opposite sign of the derivative of the loss."""
     crf, examples = tiny(5)
@@ -98,6 +99,7 @@ def odds(crf: SkipChainModel) -> float:
     return float(table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "objective",
     [

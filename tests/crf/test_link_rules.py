@@ -436,6 +436,7 @@ def test_initials_take_part_on_request_only():
     assert pairs(SameWord(min_length=1), "George W. Bush and W. Clinton") == [(1, 4, "W.", "W.")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["Clinton", "The", "IMF", "clinton", "\u0130", "."])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_a_hundred_thousand_times_one_word_takes_little_longer_than_to_sort_them_by_words_in_python(rule, word):

@@ -240,6 +240,7 @@ def news_data(min_freq: int = 2) -> ChainData:
     return ChainData.of(features, offsets, [allowed_tags(tags, labels) for tags in gold], labels, min_freq=min_freq)
 
 
+@pytest.mark.slow
 def test_objective_and_optimum_are_those_of_crfsuite(tmp_path):
     import pycrfsuite
 

@@ -91,6 +91,7 @@ def test_sets_that_cancel_are_merged() -> None:
         assert not dense(bound(graph)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [30, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("forbidden", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize(("most_labels", "arity"), [(2, 2), (2, 3), (3, 3), (4, 2)])

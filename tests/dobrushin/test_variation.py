@@ -87,6 +87,7 @@ def test_a_random_scan_is_the_average_of_its_orders() -> None:
     assert abs(np.mean(drawn) - dobrushin_variation(influence, random_scan(), d, 12)) < 4 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forbidden", [0.0, 0.15])
 def test_no_sampler_is_further_than_the_variation(forbidden: float) -> None:
     """Test the bound of each marginal after each step of a scan from every start, by the exact law of the chain."""

@@ -44,6 +44,7 @@ def reported(gold, predicted, scheme):
         return classification_report(*flat, mode="strict", scheme=scheme, output_dict=True, zero_division=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tags", "scheme"), [(IOB2_TAGS, IOB2), (IOBES_TAGS, IOBES)])
 @given(data=st.data())
 def test_scores_agree_with_strict_seqeval_on_raw_tags(tags, scheme, data):

@@ -192,6 +192,7 @@ def test_a_full_disk_while_help_is_printed(arguments: tuple[str, ...]) -> None:
 CLOSED = "herdner: standard output is closed, so the results are lost; redirect it to a file"
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(
     ("command", "code", "message"),

@@ -27,6 +27,7 @@ def require_no_findings(target: str, n: int) -> None:
     assert not found.findings, "\n".join(map(str, found.findings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [target for target in TARGETS if target not in RECORDED])
 def test_nothing_ends_the_process_or_gives_what_is_no_answer(target, request):
     is_quick = "not slow" in request.config.option.markexpr
@@ -67,6 +68,7 @@ def test_every_public_callable_has_arguments(monkeypatch):
     assert len(public.recorded()) > 0.6 * len(names)
 
 
+@pytest.mark.slow
 def test_a_case_that_ends_its_process_or_is_never_done_is_a_finding_and_the_next_one_follows():
     found = fuzz("bad", 0, 5, seconds=3)
     assert (found.cases, found.ends) == (5, {"done": 2, "ValueError": 1})

@@ -37,6 +37,7 @@ def small_graph(seed: int) -> FactorGraph:
     return FactorGraph(sizes, groups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "n_runs", "least"),
     [(0, 20, 17), (2, 20, 17), pytest.param(0, 100, 95, marks=pytest.mark.slow)],  # 95 % are expected
@@ -68,6 +69,7 @@ def test_more_temperatures_give_narrower_intervals():
     assert widths[1] < widths[0] / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 def test_weights_are_unbiased(reverse):
     rng = np.random.default_rng(3)
@@ -139,6 +141,7 @@ def test_log_weights_out_of_range_are_refused(estimate, forward, reverse, messag
         estimate(np.array(forward), np.array(reverse))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1.0, 1e15, 1e154, 1e300, 1.7e308])
 def test_the_bisection_ends_for_any_finite_log_weights(size):
     signs = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])

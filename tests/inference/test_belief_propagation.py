@@ -75,6 +75,7 @@ def test_auto_states_the_time_in_which_it_found_no_elimination_order():
     assert method.endswith("; exact inference found no elimination order of at most 2^60 table cells within 0.1 s")
 
 
+@pytest.mark.slow
 def test_auto_samples_and_propagates_where_the_graph_is_too_wide():
     graph = wide_graph()
     result = Auto(seconds=3).infer(graph, 1)
@@ -127,6 +128,7 @@ def test_exact_logs_its_width_and_memory(caplog):
     assert caplog.messages == [f"exact inference: {make_backend('exact').plan(grid)}"]
 
 
+@pytest.mark.slow
 def test_auto_computes_single_results():
     grid = ising(0.5, np.random.default_rng(6).normal(size=(4, 4)))
     exact = make_backend("exact").infer(grid)
@@ -140,6 +142,7 @@ def test_auto_computes_single_results():
     assert best.log_potential == pytest.approx(exact.log_potential)
 
 
+@pytest.mark.slow
 def test_auto_prefers_the_samples_if_belief_propagation_is_wrong():
     graph = ising(0.9, np.zeros((7, 7)))  # belief propagation converges to one mode, or to the wrong balance
     result = Auto(seconds=4, max_log2_cells=0).infer(graph, 1)
@@ -171,6 +174,7 @@ def test_time_limits_are_positive_numbers(name, seconds):
         make_backend(name, seconds=seconds)
 
 
+@pytest.mark.slow
 def test_auto_estimates_log_z_where_belief_propagation_does_not_converge():
     rng = np.random.default_rng(5)
     couplings = np.triu(3 * rng.normal(size=(12, 12)), 1)

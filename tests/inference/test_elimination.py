@@ -79,6 +79,7 @@ def test_graphs_with_evidence_agree_with_the_enumeration() -> None:
     assert n_possible > 1500
 
 
+@pytest.mark.slow
 @examples(300)
 @given(st.integers(0, 2**32))
 def test_marginals_counts_log_z_and_best_states_are_those_of_the_enumeration(seed: int) -> None:
@@ -194,6 +195,7 @@ def subsets_of(n: int, size: int, count: int) -> list[list[int]]:
     return [sorted((rng.permutation(n)[:size] + 1).tolist()) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_flat", [False, True])
 @pytest.mark.parametrize(
     ("n_states", "n", "scopes", "n_slices"),
@@ -269,6 +271,7 @@ def test_a_search_for_an_order_ends_after_its_time() -> None:
     assert find_elimination_order(np.full(40, 2, np.int32), scopes).width == 39
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_linear() -> None:
     chain = chain_graph(np.random.default_rng(2).normal(size=(20_000, 3)), np.zeros((3, 3)) + np.eye(3))
     result, plan = Exact().infer(chain), Exact().plan(chain)
@@ -298,6 +301,7 @@ def test_tables_beyond_the_last_one_are_refused():
         tree.loop.scope_of_table(2**63)
 
 
+@pytest.mark.slow
 def test_reduction_keeps_the_log_potential_of_every_possible_state():
     rng = np.random.default_rng(0)
     for _ in range(100):

@@ -144,6 +144,7 @@ def test_an_order_beyond_the_accepted_cost_ends_the_search() -> None:
     assert order.log2_cells == pytest.approx(math.log2(2**13 - 1))
 
 
+@pytest.mark.slow
 def test_a_long_cycle_and_a_star_need_little_memory_and_time() -> None:
     n = 200_000
     cycle = [(v, v + 1) for v in range(n - 1)] + [(0, n - 1)]

@@ -92,6 +92,7 @@ def test_tempered_keeps_its_records_and_samples(monkeypatch, only_recorded):
     assert result.log_potential == pytest.approx(GRID.log_potential(result.state))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [None, 60.0])
 @pytest.mark.parametrize("patience", [1, 2, 20])
 def test_annealed_importance_estimates_log_z_from_few_runs(monkeypatch, seconds, patience):
@@ -127,6 +128,7 @@ def test_annealed_importance_keeps_completed_runs(monkeypatch):
     assert np.isfinite(caught.value.result.log_z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("record", "n_samples"),
     [

@@ -55,6 +55,7 @@ def check_expectations(result, graph, oracle, atol=1e-9):
         np.testing.assert_allclose(ours, theirs, atol=atol)
 
 
+@pytest.mark.slow
 @examples(400)
 @given(forests(forbidden=(0.0, 0.1, 0.3)), st.sampled_from([1.0, 0.6]))
 def test_forests_are_exact(graph, damping):
@@ -71,6 +72,7 @@ def test_forests_are_exact(graph, damping):
     assert result.log_potential > -np.inf
 
 
+@pytest.mark.slow
 @examples(200)
 @given(forests(forbidden=(0.0, 0.2), scales=(30.0, 300.0, 1e6)))
 def test_forests_of_extreme_tables_are_exact(graph):

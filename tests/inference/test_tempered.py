@@ -136,6 +136,7 @@ def dense_graph(rng: np.random.Generator, n: int) -> FactorGraph:
     return FactorGraph([2] * n, groups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [0, 1, 3, 8])
 @pytest.mark.parametrize("step", ["exchange", "round", "reverse"])
 @pytest.mark.parametrize("seed", range(3))
@@ -167,6 +168,7 @@ def test_a_reverse_step_is_the_reversal_of_a_round():
     assert (np.abs(pairs[0] - pairs[1]) <= 5 * np.sqrt(pairs[0] + pairs[1]) + 5).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [(0, 1), (1, 1), (1, 3), (2, 4), (8, 2)], ids="width {0[0]}, {0[1]} replicas".format
 )
@@ -215,6 +217,7 @@ def test_a_cheap_graph_is_one_block_with_exact_marginals(seed):
         assert result.log_potential <= expected.log_potential + 1e-9
 
 
+@pytest.mark.slow
 def test_states_of_one_block_are_independent():
     graph = ising(1.5, np.random.default_rng(0).normal(size=(4, 4)) / 10)
     result = make_backend("tempered", n_rounds=20_000, n_samples=20_000, n_chains=1, burn_in=0).infer(graph, 1)
@@ -255,6 +258,7 @@ def test_the_least_time_is_that_of_the_width_that_the_limit_allows(backend):
     assert backend(seconds=seconds).least_seconds(reduced) <= seconds
 
 
+@pytest.mark.slow
 def test_samples_are_joint_states_at_equal_distances():
     graph = random_graph(np.random.default_rng(3), zeros=0.05)
     exact = make_backend("exact").infer(graph)
@@ -271,6 +275,7 @@ def test_samples_are_joint_states_at_equal_distances():
     assert timed.samples.shape[:2] == (2, 5)
 
 
+@pytest.mark.slow
 def test_replicas_move_between_modes():
     graph = ising(0.8, np.full((8, 8), 0.002))
     exact = make_backend("exact").infer(graph).marginals
@@ -474,6 +479,7 @@ def test_threads_share_the_replicas_of_a_chain(monkeypatch, n_chains, n_threads)
     np.testing.assert_array_equal(one.state, several.state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("coupling", "n_replicas"), [(0.2, [1] * 8), (1.2, [1] * 8 + [8] * 2)])
 def test_chains_that_mix_need_no_tempering(monkeypatch, coupling, n_replicas):
     """With the strong coupling, chains of single-site Gibbs sampling stay in one of two modes."""

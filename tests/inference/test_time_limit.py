@@ -31,6 +31,7 @@ def lengths(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_the_last_run_is_the_longest(lengths):
     result = TimeLimited(make_backend("gibbs", burn_in=10), 5.0).infer(GRID, 0)
     assert lengths[0] == 20

@@ -35,6 +35,7 @@ def grid():
     return ising([0.5 * values[0, 1:], 0.5 * values[1, :, 1:]], values[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "record"),
     [

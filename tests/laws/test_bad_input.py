@@ -275,6 +275,7 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_lists_every_sampler_and_its_options():
     listed = run_command("backends").stdout
     assert set(GIBBS_FAMILY) <= set(BACKENDS)

@@ -32,6 +32,7 @@ def test_no_certificate_of_blocks_is_below_the_exact_law_of_a_thousand_graphs(pa
     assert [what for seed in range(100 + part, 1100, PARTS) for what in violations(seed)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_certificate_of_blocks_is_below_the_exact_law_where_log_potentials_are_far_apart(part: int) -> None:
     assert [what for seed in range(part, 24, PARTS) for what in violations(seed, far=True)] == []

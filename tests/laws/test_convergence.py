@@ -65,6 +65,7 @@ def random_model(seed: int) -> Model:
 LENGTHS = [2**10, 2**13, 2**15, 2**17, 2**20]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("form", ["circular", "threshold"])
 def test_complete_herding_has_an_error_of_one_over_t(seed, form):
@@ -75,6 +76,7 @@ def test_complete_herding_has_an_error_of_one_over_t(seed, form):
     assert grown[-1] < 2 * grown[:3].max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_gibbs_has_an_error_of_one_over_the_root_of_t(seed):
     model = random_model(seed)
@@ -93,6 +95,7 @@ def test_slopes_are_minus_one_and_minus_a_half():
 # ---- HG16 Sec. 4.1 and 4.2 ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 0.01, 0.001])
 def test_two_variables_that_agree(epsilon):
     """Reproduce HG16 Table 1, Fig. 5: the joint error of herded Gibbs falls like 1 / T, that of Gibbs like its root.
@@ -207,6 +210,7 @@ def test_few_bins_are_ahead_of_gibbs_from_the_start():
     assert all_keys > random / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["circular", "threshold"])
 def test_more_bins_less_bias(form):
     """Reproduce HGW19 Fig. 4, 6: the limit of the error of DHG decreases with the number of bins."""
@@ -225,6 +229,7 @@ def test_random_bins_have_less_bias_than_bins(n_bins):
     assert circular < threshold / 2
 
 
+@pytest.mark.slow
 def test_a_bounded_error_has_less_bias_than_herding_and_less_error_than_gibbs():
     """Reproduce HGW19 Fig. 7: a ring of eight variables, parameters uniform in [0, 1]."""
     rng = np.random.default_rng(1)

@@ -166,6 +166,7 @@ def linked_chain(n: int = 240, n_labels: int = 9) -> FactorGraph:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scan", [systematic_scan(), random_scan(), checkerboard_scan(), jacobi_scan()], ids=str)
 @pytest.mark.parametrize("sharing", [blanket_sharing(), bin_sharing(6), bin_sharing(16)], ids=str)
 def test_weights_found_by_the_state_of_the_blanket_are_those_of_its_key(sharing, scan):

@@ -93,6 +93,7 @@ def interrupted(plan: str) -> dict:
     return json.loads(out)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("name", PLANS)
 def test_ctrl_c_keeps_what_was_recorded(name):

@@ -124,6 +124,7 @@ def colour_order(graph: FactorGraph) -> list[int]:
     return np.argsort(colour, kind="stable").tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_other_scans(name):
     graph, oracle, record = GRAPHS[name], oracle_of(name), Record(joint=True)

@@ -716,6 +716,7 @@ while_another_thread_writes(lambda: tagger.predict_marginals([tagged]), offsets,
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_no_call_ends_the_process(case: str) -> None:
     ran = subprocess.run(

@@ -47,6 +47,7 @@ def linked(unary: np.ndarray, pair: np.ndarray) -> FactorGraph:
 SIZES = [1e300, -1e300, 1e298, -1e298, 5e-324, -5e-324, 1e-310, 745.2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BACKENDS)
 def test_huge_and_tiny_log_potentials_give_no_nan(name):
     rng = np.random.default_rng(2)
@@ -100,6 +101,7 @@ def test_one_label_and_the_most(name, n_labels):
 
 
 # Sums of eighths, of a modest size, are exact in any order; so is what a constant of 64 adds.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("shift", [64.0, -4096.0])
 def test_a_constant_on_a_row_changes_nothing_bit_for_bit(name, shift):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from graphs import any_graphs
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -94,6 +95,7 @@ def assert_same_runs(plan: Gibbs, graph: FactorGraph, seed: int) -> None:
         assert np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b, f"part {number}"
 
 
+@pytest.mark.slow
 @examples(200)
 @given(grids(), PLANS, st.integers(0, 99))
 def test_grids(graph, plan, seed):
@@ -116,12 +118,14 @@ def sparse_graphs(draw) -> FactorGraph:
     return FactorGraph(np.full(n, n_labels), [unary, TableFactors(pairs, tables, which)])
 
 
+@pytest.mark.slow
 @examples(200)
 @given(sparse_graphs(), PLANS, st.integers(0, 99))
 def test_pairs(graph, plan, seed):
     assert_same_runs(plan, graph, seed)
 
 
+@pytest.mark.slow
 @examples(200)
 @given(any_graphs(), PLANS, st.integers(0, 99))
 def test_anything_follows_the_reference(graph, plan, seed):

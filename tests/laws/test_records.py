@@ -168,6 +168,7 @@ def test_a_given_start_is_where_every_chain_starts():
     assert start.tolist() == (np.arange(35) % 2).tolist(), "the start itself is not changed"
 
 
+@pytest.mark.slow
 def test_starts_are_uniform_where_nothing_is_forbidden():
     """The states of 4000 chains are within six standard deviations of equal shares."""
     graph = FAMILIES["mixed_labels"]
@@ -196,6 +197,7 @@ def allows_all(graph: FactorGraph) -> bool:
     return all(np.isfinite(group.tables).all() for group in graph.factors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "family"),
     pairwise(list(MANY), list(GRAPHS), fits=lambda name, family: name != "jacobi" or allows_all(GRAPHS[family])),

@@ -74,6 +74,7 @@ SWEEPS = pairwise(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "sharing", "scan"), SWEEPS, ids=str)
 def test_threads_share_a_sweep(kind, sharing, scan):
     graph = big_graph(kind)
@@ -84,6 +85,7 @@ def test_threads_share_a_sweep(kind, sharing, scan):
     assert differ(alone, plan.infer(graph, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scan", [checkerboard_scan(), jacobi_scan()], ids=str)
 @pytest.mark.parametrize("family", ["binary_ring", "binary_torus", "three_labels", "mixed_labels"])
 def test_threads_share_a_sweep_of_complete_herding(family, scan):
@@ -183,6 +185,7 @@ def test_pieces_change_nothing_on_threads(monkeypatch):
     assert_same(whole, plan.infer(graph, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_another_seed_gives_another_result(family):
     graph = FAMILIES[family]

@@ -15,6 +15,7 @@ from herdner.graph.scan import checkerboard_scan, jacobi_scan, random_scan, syst
 PARTS = 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_bound_is_below_the_exact_law(part: int) -> None:
     assert [what for seed in range(part, 36, PARTS) for what in violations(seed)] == []

@@ -12,6 +12,7 @@ from herdner.inference.gibbs import bin_sharing
 from herdner.studies.convergence import Lambdas, count_visits, expectation_error, herding_bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cases", "labels"), [(400, False), (150, True)])
 def test_no_bound_of_an_error_is_below_it(cases, labels) -> None:
     assert [what for seed in range(cases) for what in violations(seed, labels=labels)] == []

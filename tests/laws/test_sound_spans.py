@@ -17,6 +17,7 @@ PARTS = 4
 WIDE = FactorGraph([2, 2], [TableFactors([[0, 1]], [[[0, -400], [-400, 800]]])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_bound_is_below_the_truth_at_any_span(part: int) -> None:
     assert [what for seed in range(part, 320, PARTS) for what in violations(seed)] == []

@@ -105,6 +105,7 @@ def test_a_jacobi_scan_that_leaves_the_support_says_so():
                 plan.infer(FAMILIES["binary_hard"], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("annealing", [None, linear_annealing(0.1, 3.0)], ids=["constant", "annealed"])
 def test_the_log_potential_is_right_after_a_million_updates(family, annealing):

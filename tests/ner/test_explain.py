@@ -95,6 +95,7 @@ def check(tagger: Tagger, text: str | Document, **options) -> int:
     return len(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:12])
 @pytest.mark.parametrize("links", [True, False])
 def test_parts_add_up_to_the_difference_of_the_whole_graph(tagger: Tagger, text: str, links: bool) -> None:
@@ -158,6 +159,7 @@ def tiny(scheme: str, constrained: bool, seed: int = 0) -> Tagger:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constrained", [True, False])
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(sentences=sentences, seed=st.integers(0, 3))
@@ -335,6 +337,7 @@ def test_shapes_are_those_of_the_features(word: str) -> None:
         assert attributes[TYPE_ATTRIBUTES.index("brief_shape")] == hash_string(brief(word, 1))
 
 
+@pytest.mark.slow
 @given(sentences)
 @examples(60)
 def test_origins_are_the_keys_with_their_templates(sentences) -> None:

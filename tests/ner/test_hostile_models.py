@@ -45,6 +45,7 @@ def loose_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(model_file._RATIOS, model_file.FORMAT, 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("loose_ratio")
 def test_a_million_keys_are_loaded_and_used_quickly(tmp_path: Path) -> None:
     for keys in (hashed(MILLION), np.arange(1, MILLION + 1, dtype=np.uint64)):
@@ -170,6 +171,7 @@ def test_usual_models_are_far_from_the_limits() -> None:
         check_link_costs(rules, 4 * 21 + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", shipped_models())
 def test_models_unpack_to_a_quarter_of_the_limit_at_most(name: str, tmp_path: Path) -> None:
     with as_file(shipped_models()[name]) as path:

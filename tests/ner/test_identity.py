@@ -178,6 +178,7 @@ def test_ids_count_from_0_in_the_order_of_first_mentions() -> None:
     assert [entity.name_id for entity in document.entities] == [0, 1, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

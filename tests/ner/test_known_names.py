@@ -268,6 +268,7 @@ RULED = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @examples(60)
 @given(st.lists(RULED, min_size=1, max_size=4), st.lists(st.sampled_from(["a", "b", "c", "A", "d"]), max_size=10))
 def test_constraints_are_what_spacys_entity_ruler_finds(patterns, tokens):
@@ -411,6 +412,7 @@ def test_constraints_hold_by_every_backend(tagger, backend):
     assert [spans["Washington", "ORG"], spans["Mr Kibo", "LOC"]] == pytest.approx([1, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"batch_size": 3}, {"n_jobs": 2}, {"n_jobs": 3, "batch_size": 2}])
 def test_documents_in_batches_and_threads_are_as_each_alone(tagger, options):
     """Bit for bit: confidences too. Texts and documents with tokens."""

@@ -37,6 +37,7 @@ def joint(scores: np.ndarray, ends: list[tuple[int, int]], strength: float) -> O
     return Oracle.of([4] * len(scores), [*factors, *((pair, table) for pair in ends)])
 
 
+@pytest.mark.slow
 @examples(6)
 @given(st.integers(0, 10**6), st.floats(-2, 3))
 @pytest.mark.parametrize(("backend", "abs_"), [("exact", 1e-9), ("sum-product", 5e-3)])
@@ -54,6 +55,7 @@ def test_tags_and_marginals_are_those_of_the_enumerated_joint(backend, abs_, see
         assert result.changed.tolist() == (oracle.best() != alone).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"link_strength": 0.0}, {"rules": ()}, {"rules": [Acronym()]}])
 def test_without_a_tie_a_rule_or_a_link_the_answer_is_the_chains(options):
     rng = np.random.default_rng(3)

@@ -60,6 +60,7 @@ def test_what_is_saved_can_be_loaded(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 def test_each_kind_of_file_says_what_it_is(saved, tmp_path):
     with pytest.raises(ModelError, match=r"contains a layer: open it with SkipChainLayer.load"):
         herdner.load(saved[1])

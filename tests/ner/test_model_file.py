@@ -115,6 +115,7 @@ def test_every_truncation_is_an_error(model):
             TaggerModel.load(io.BytesIO(data[:length]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", [0xFF, *(pytest.param(flip, marks=pytest.mark.slow) for flip in (0x10, 0x01))])
 def test_a_flipped_byte_never_passes_as_another_model(model, flip):
     """Every byte in turn: the file is refused, or the byte was one that says nothing (dates, comments)."""
@@ -137,6 +138,7 @@ def bytes_of(model: TaggerModel) -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.slow
 @examples(300)
 @given(st.data())
 def test_what_is_altered_and_packed_again_is_refused(model, data):
@@ -179,6 +181,7 @@ def test_memory_is_bounded_by_the_size_of_the_file(model):
         TaggerModel.load(io.BytesIO(huge))
 
 
+@pytest.mark.slow
 def test_a_header_that_is_too_long_is_refused_and_is_not_written(model, tmp_path):
     """Test a file whose declared contents need thirty times its size."""
     huge = altered(bytes_of(model), lambda members: members.update({"header.json": b"[" + b"[]," * (2 << 20) + b"1]"}))

@@ -25,6 +25,7 @@ def labels(text: str, *spans: tuple[int, int, str, float]) -> list[tuple[str, fl
     return [(entity.label, entity.confidence) for entity in changed.entities]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Consulting", "Bank", "Foods", "Partners", "Group", "University", "Council"])
 def test_organisations_without_designator(kind: str) -> None:
     for name in ("Mayfield", "Brenner", "Talbot", "Okoro"):

@@ -77,6 +77,7 @@ def test_tags_are_those_of_crfsuite(tmp_path):
     crfsuite_agrees(news("train"), news("dev"), tmp_path / "m.crfsuite", max_iterations=20)
 
 
+@pytest.mark.slow
 def test_weights_with_an_l1_norm_are_those_of_crfsuite():
     documents = news("train")[:8]
     options = {"c1": 0.3, "c2": 0.2, "min_freq": 1, "max_iterations": 2000, "templates": (linear_chain_template(),)}

@@ -29,6 +29,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_study_writes_errors_and_pictures(folder, capsys) -> None:
     uai.main(folder=folder, quick=True, out=folder / "out")
     found = json.loads((folder / "out" / "uai.json").read_text())["results"]
@@ -45,6 +46,7 @@ def test_the_study_writes_errors_and_pictures(folder, capsys) -> None:
         assert (folder / "out" / name).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_some_methods_only(folder, capsys) -> None:
     uai.main(folder=folder, quick=True, only=["Grids"], method=["gibbs", "tempered"], out=folder / "out")
     found = json.loads((folder / "out" / "uai.json").read_text())["results"]

@@ -87,6 +87,7 @@ def test_without_constraints_annealing_finds_the_best_path(tagger, documents):
     assert -1e-6 < gaps[1] < gaps[0] / 10
 
 
+@pytest.mark.slow
 def test_every_backend_has_its_row_or_its_reason(scored, capsys):
     study = ner_f1.Study(["viterbi"], "sentence", [2], 3, [0], 1)
     found = study._table(scored, of_the_registry(3), "skip chain", "viterbi")

@@ -145,6 +145,7 @@ def test_faults_are_one_line(call, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(st.integers(2, 12), st.integers(0, 2**32 - 1))
 def test_no_weight_leaves_its_bound_whatever_the_probabilities(n, seed):

@@ -49,6 +49,7 @@ def any_tags(prefixes: str, labels=("PER", "LOC")):
     return st.lists(st.sampled_from(known), max_size=12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(case=sentences_with_spans())
 def test_spans_survive_every_scheme(scheme, case):
@@ -60,6 +61,7 @@ def test_spans_survive_every_scheme(scheme, case):
         assert spans_from_tags(tags, offsets, strict=scheme) == spans
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(SCHEMES, repeat=2)))
 @given(case=sentences_with_spans())
 def test_conversion_preserves_spans(source, target, case):
@@ -76,6 +78,7 @@ def test_lenient_reading_is_seqevals(tags):
     assert spans_from_tags(tags) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "prefixes"), [("iob2", "BIO"), ("iobes", "BIOES"), ("bilou", "BILOU")])
 @given(data=st.data())
 def test_strict_reading_is_seqevals(scheme, prefixes, data):

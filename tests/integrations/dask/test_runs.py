@@ -65,6 +65,7 @@ def test_each_file_in_another_language_is_reported_once(
     assert all("use --model de" in message for message in messages)
 
 
+@pytest.mark.slow
 def test_a_collection_is_that_of_one_process(
     client: Client, inputs: Path, tmp_path: Path, alone: Alone, joined: Joined
 ) -> None:

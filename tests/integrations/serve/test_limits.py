@@ -81,6 +81,7 @@ def test_a_tagger_is_handed_over(pool: Pool, small: Tagger) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_run_over_the_limit_is_ended_and_the_next_one_works(pool: Pool) -> None:
     answered(pool)
     (worker,) = pool.workers
@@ -144,6 +145,7 @@ def test_requests_beyond_the_queue_are_turned_away_at_once_and_one_in_it_waits(p
     assert sorted(outcome.__name__ for outcome in outcomes) == ["PoolBusy", "RequestTimeout"]
 
 
+@pytest.mark.slow
 def test_work_that_nobody_waits_for_is_ended_or_not_begun(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     answered(pool)
     gone = threading.Event()
@@ -164,6 +166,7 @@ def test_work_that_nobody_waits_for_is_ended_or_not_begun(pool: Pool, monkeypatc
             held.result()
 
 
+@pytest.mark.slow
 def test_what_takes_long_leaves_a_worker_to_what_does_not(small: Tagger) -> None:
     pool = Pool(small, Limits(seconds=SECONDS, n_workers=2, n_waiting=2))
     try:

@@ -387,6 +387,7 @@ def test_too_many_texts_and_none_are_one_line(client: Any, body: Any, status: in
     assert "\n" not in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_a_file_in_every_format_and_names_that_do_not_fit(client: Any) -> None:
     from herdner.corpora.formats import read_documents
 

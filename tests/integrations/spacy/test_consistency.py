@@ -267,6 +267,7 @@ def differing(docs: list[Doc]) -> int:
     return n
 
 
+@pytest.mark.slow
 def test_the_small_english_pipeline_becomes_consistent(english: Language) -> None:
     documents = list(read_documents(REPOSITORY / "corpora" / "herdner_news.train.conll", "conll"))
     texts = [" ".join(document.tokens) for document in documents]

@@ -50,6 +50,7 @@ def expected(document: herdner.Document) -> list[tuple[int, int, str, float | No
 # --- tagging --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", [None, SAMPLER, "icm"])
 def test_it_finds_what_the_tagger_finds_in_the_same_tokens(tagger, backend):
     nlp = pipeline(backend=backend, seed=3)
@@ -80,6 +81,7 @@ def sentences_by(nlp: Language) -> Language:
 PATTERNS = [{"label": "LOC", "pattern": "Ada Lovelace"}, {"label": "ORG", "pattern": [{"LOWER": "babbage"}]}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "of", [pytest.param("list", marks=pytest.mark.slow), pytest.param("patterns", marks=pytest.mark.slow), "file"]
 )
@@ -133,6 +135,7 @@ def test_a_pipeline_without_sentences_gets_them_by_rules(nlp, tagger):
     assert len(same) / len(own) > 0.9  # spaCy's tokenizer differs a little from herdner's
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["\n"], [" ", "\n\n"], ["word"]])
 def test_docs_with_nothing_in_them(words):
     nlp = pipeline(spans_key="names")
@@ -182,6 +185,7 @@ def test_labels_survive_a_memory_zone(nlp):
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"batch_size": 1}, {"batch_size": 4}, {"n_process": 2, "batch_size": 2}])
 def test_streams_give_the_same_whatever_the_batches_and_processes(options):
     nlp = pipeline(backend=SAMPLER, spans_key="names")
@@ -338,6 +342,7 @@ def test_wrong_options_name_the_component_and_the_remedy(config, message, small)
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_known_names_may_be_pairs(tmp_path):
     for names in ([["Charlotte", "ORG", "hard"]], {"patterns": [["Charlotte", "ORG"]], "hard": True}):
         nlp = pipeline(names=names)
@@ -379,6 +384,7 @@ def test_a_missing_file_of_a_second_component_is_an_error_at_once(component, con
         nlp.add_pipe(component, name="second", config=config)
 
 
+@pytest.mark.slow
 def test_a_missing_file_of_a_component_that_is_added_to_a_saved_pipeline_is_an_error_at_once(tmp_path):
     pipeline().to_disk(tmp_path)
     nlp = spacy.load(tmp_path)
@@ -386,6 +392,7 @@ def test_a_missing_file_of_a_component_that_is_added_to_a_saved_pipeline_is_an_e
         nlp.add_pipe("herdner", name="second", config={"model": "no.model"})
 
 
+@pytest.mark.slow
 def test_a_saved_pipeline_needs_no_model_file(tmp_path):
     model = tmp_path / "my.model"
     herdner.load("en").save(model)
@@ -421,6 +428,7 @@ def test_an_extension_of_the_same_name_that_is_computed_is_left_alone(nlp):
     assert np.isfinite([entity._.confidence for entity in nlp(TEXTS[2]).ents]).all()
 
 
+@pytest.mark.slow
 def test_classes_by_other_names():
     text = "Ada Lovelace met Charles Babbage in London."
     plain = pipeline(spans_key="names")(text)

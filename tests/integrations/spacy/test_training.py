@@ -186,6 +186,7 @@ def test_update_after_initialize_changes_nothing_and_reports_new_examples(corpus
     assert component.tagger.model_ is before
 
 
+@pytest.mark.slow
 def test_a_base_is_adapted_to_examples(corpus):
     """As the tagger adapts it. The entities of the examples have the labels of the component."""
     nlp = spacy.blank("en")

@@ -151,6 +151,7 @@ def test_what_has_no_finite_coupling_stops_at_the_most():
     assert pseudo_likelihood_coupling(np.zeros((1, 1), int), 2) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [GaussianNoise(0.7), GaussianNoise(2.0), FlipNoise(0.1), FlipNoise(0.3)], ids=str)
 def test_noise_and_coupling_are_found(noise):
     x = shapes(120, 140)

@@ -81,6 +81,7 @@ def test_steps_away_and_pairwise_are_geometric_where_line_search_is_not():
         assert (np.diff(found) <= 1e-15).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["away", "pairwise"])
 def test_new_steps_combine_with_the_samplers(step):
     target = eleven_gaussians()

@@ -93,6 +93,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_one_line_in_bounded_memory_and_time(name: str, tmp_path: Path) -> None:
     format, build, message = BOMBS[name]

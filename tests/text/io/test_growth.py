@@ -48,6 +48,7 @@ MISSING = {name for name, module in {"html": "turbohtml", "docx": "mammoth"}.ite
 READERS = [name for name, entry in FORMATS.items() if entry.read is not None and name not in {"spacy", *MISSING}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "format", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in READERS]
 )
@@ -114,6 +115,7 @@ def one_line(format: str, n: int) -> bytes:
     return before + b"a" * n + after + b"\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "gzip", "bzip2", "xz", "zstd"])
 @pytest.mark.parametrize("format", ["text", "lines", "jsonl", "conll", "csv"])
 def test_one_line_of_20_megabytes_takes_at_most_five_seconds(format: str, kind: str | None) -> None:
@@ -192,6 +194,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], bytes]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_annotations_that_once_took_quadratic_time_or_memory(name: str) -> None:
     format, make = HOSTILE[name]

@@ -42,6 +42,7 @@ def test_documents_survive_all_pairs_of_formats(rng: random.Random, pair: tuple[
     check_pair([random_document(rng) for _ in range(n)], *pair)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_each_pair_of_formats(pair: tuple[str, str]) -> None:
     rng = random.Random(1)

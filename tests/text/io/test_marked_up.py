@@ -94,6 +94,7 @@ def damaged() -> dict[str, tuple[bytes, str]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(damaged()))
 def test_damaged_and_hostile_docx(name: str):
     data, message = damaged()[name]

@@ -136,6 +136,7 @@ def test_a_stated_encoding_overrides_the_declared_one() -> None:
         list(read_documents(io.BytesIO(b"<meta charset=nonsense>Ren\xe9"), "html"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

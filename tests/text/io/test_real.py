@@ -55,6 +55,7 @@ def without_address(sentences):
     return rest if is_cut else [(first[1:], tags[1:]), *rest]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format", "path", "n_documents"),
     [pytest.param(*corpus, marks=pytest.mark.slow if "train" in corpus[1] else ()) for corpus in COLUMNS],

@@ -37,6 +37,7 @@ def tagged(text: str, id: str, **fields: object) -> Document:
     return document.with_entities([Entity(0, 3, "PER", text[:3], 0.5)]) if len(text) > 2 else document
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", TABLES)
 @given(texts=st.lists(st.tuples(WORD, WORD), min_size=1, max_size=4))
 def test_written_tables_are_read_back(format: str, texts: list[tuple[str, str]]) -> None:

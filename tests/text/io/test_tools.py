@@ -63,6 +63,7 @@ def annotated_texts(draw):
     return Document.from_text(text).with_entities(Entity(s, e, label, text[s:e]) for s, e, label in entities)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", TOOLS)
 @given(documents=st.lists(annotated_texts(), min_size=1, max_size=3))
 def test_annotations_are_read_back(format, documents):
@@ -349,6 +350,7 @@ def test_many_spans_are_read_in_linear_time():
     assert marks(document) == [(0, 20_000, "LOC")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["jsonl", "doccano", "prodigy", "label-studio"])
 def test_values_nested_almost_too_deeply_are_read_or_refused(format: str) -> None:
     for depth in range(max(sys.getrecursionlimit() - 100, 0), sys.getrecursionlimit()):

@@ -124,6 +124,7 @@ def test_text_in_colour():
     assert out.count("\n") == 1  # never wrapped
 
 
+@pytest.mark.slow
 @given(document=running_texts())
 def test_spacy_keeps_text_and_entities(document):
     stream = io.BytesIO()
