@@ -98,7 +98,7 @@ class Recaser:
 
     def _recase_headlines(self, document: Document) -> Document:
         """Return a document whose sentences in title case have lower-case words where the usual case is lower."""
-        tokens = list(document.tokens)
+        tokens: list[str] = list(document.tokens)
         headlines = [
             (start, end)
             for start, end in pairwise(document.sentence_offsets.tolist())
