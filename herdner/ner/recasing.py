@@ -98,10 +98,11 @@ class Recaser:
 
     def _recase_headlines(self, document: Document) -> Document:
         """Return a document whose sentences in title case have lower-case words where the usual case is lower."""
-        tokens: list[str] = list(document.tokens)
+        tokens = list(document.tokens)
+        offsets: list[int] = document.sentence_offsets.tolist()
         headlines = [
             (start, end)
-            for start, end in pairwise(document.sentence_offsets.tolist())
+            for start, end in pairwise(offsets)
             if end - start >= _MIN_TITLE_WORDS
             and _may_end_headline(tokens[end - 1])
             and _is_title_case(tokens[start:end])
