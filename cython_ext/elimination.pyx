@@ -663,14 +663,14 @@ cdef class CompiledMessages:
         states = np.asarray(states)
         if not (0 <= place < self.tree.n and self.n_done == self.tree.n and states.shape[1:] == (self.tree.n,)):
             raise ValueError("the bucket must exist, the messages must be complete, and states must fit the graph")
-        if self.is_used:
-            raise ValueError("the computation of marginals has freed the messages")
         node = &self.tree.nodes[place]
         # Only the separator is copied: this method is called for each bucket with all states.
         variables = np.asarray(<int32_t[:node.n_axes]> node.separator) if node.n_axes else np.zeros(0, np.int32)
         cdef const int32_t[:, ::1] digits = np.take(states, variables, axis=1)
         result = np.zeros((digits.shape[0], node.n_states))
         cdef double[:, ::1] rows = result
+        if self.is_used:  # checked after the copy, during which another thread may run
+            raise ValueError("the computation of marginals has freed the messages")
         for row in range(digits.shape[0]):
             for a in range(node.n_axes):
                 if not 0 <= digits[row, a] < node.widths[a]:
@@ -695,10 +695,10 @@ cdef class CompiledMessages:
         cdef bint in_logs
         cdef Table** inputs
         cdef double* row
-        if self.n_done != self.tree.n or self.is_used:
-            raise ValueError("the messages must be complete, and the computation of marginals frees them")
         result = np.zeros(self.tree.n, np.int32)
         cdef int32_t[::1] state = result
+        if self.n_done != self.tree.n or self.is_used:
+            raise ValueError("the messages must be complete, and the computation of marginals frees them")
         row = <double*> malloc(self.tree.most_states * sizeof(double))
         inputs = <Table**> malloc((self.tree.n_factors + self.tree.n + 1) * sizeof(Table*))
         if row and inputs:

@@ -352,7 +352,8 @@ cdef class Engine:
     def count_states(self, int64_t first, int64_t last):
         """Do sweeps ``first`` to ``last`` - 1 of a small graph and count its states. Return (fault, variable)."""
         cdef int64_t fault
-        require(self.counts_states and 0 <= first <= last < (<int64_t> 1 << 40), "counting needs its tables")
+        require(self.counts_states and not any(self.busy) and 0 <= first <= last < (<int64_t> 1 << 40),
+                "counting needs its tables and a run that does not advance")
         require(self.uniforms is None or (self.first_uniform <= first * self.n_steps
                 and last * self.n_steps - self.first_uniform <= self.uniforms.shape[0]), "updates need uniform numbers")
         self.require_sound(engine_counting_fault(self.e, 1))

@@ -30,9 +30,10 @@ cdef extern from "Python.h":
 
 cdef enum:
     WIDEST_WRAP = 100  # texts with longer lines are not wrapped: each line is a block
-    NARROWEST_WRAP = 40  # texts in which nearly all lines are shorter and begin with a capital are lists
+    NARROWEST_WRAP = 40  # texts with shorter lines are lists if nearly all lines begin with a capital
     LOWER_LINES = 2    # least number of lines in lower case of a text that was wrapped by hand
     LIST_LINES = 4     # least number of lines of a list that is not narrow
+    LIST_CAPITALS = 6  # least number of capitalised words of a list for each word in lower case
     CELL_SPACES = 4    # least number of spaces between two cells of a table
     # columns that describe a line with tokens
     FIRST = 0          # its first token
@@ -271,7 +272,7 @@ cdef class SentenceLoop:
         of the longer lines of the text. Lines wrapped by hand are ragged: in a text in which most lines that follow an
         unfinished line begin in lower case, a line ends a block only if it is short. Each line of a list is a block.
         """
-        cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last, n_lower = 0, n_others = 0, n_title = 0
+        cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last, n_lower = 0, n_upper = 0, n_title = 0, n_others = 0
         cdef int64_t[:, ::1] lines = np.empty((n, N_COLUMNS), np.int64)  # pages beyond the last line are not touched
         cdef const int64_t* line
         cdef const int64_t* before
@@ -293,13 +294,15 @@ cdef class SentenceLoop:
                     n_lower += 1
                 else:
                     n_others += 1
-                    n_title += (ends[word] > starts[word] + 1
-                                and Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(text, starts[word]))
-                                and Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word] + 1)))
+                    if Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(text, starts[word])):
+                        n_upper += 1
+                        n_title += (ends[word] > starts[word] + 1
+                                    and Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word] + 1)))
         ragged = n_lower >= LOWER_LINES and n_lower >= n_others
         room = widths[<Py_ssize_t> ceil((0.75 if ragged else 0.95) * (n_lines - 1))]
-        is_list = (n_title >= LIST_LINES and n_lower == 0) or (room < NARROWEST_WRAP and 4 * n_lower <= n_others)
-        if is_list or room > WIDEST_WRAP:
+        is_list = (n_title >= LIST_LINES and n_lower == 0
+                   or room < NARROWEST_WRAP and n_upper > 0 and 4 * n_lower <= n_upper)
+        if room > WIDEST_WRAP or (is_list and has_few_lower_words(text, starts)):
             for i in range(1, n_lines):
                 begins[lines[i, FIRST]] = 1
             return 0
@@ -320,6 +323,19 @@ cdef class SentenceLoop:
             if line[BLANK] or (fits and not continues) or indented:
                 begins[word] = 1
         return 0
+
+
+cdef bint has_few_lower_words(str text, const int64_t[::1] starts) noexcept:
+    """Return True if a text has at least `LIST_CAPITALS` capitalised words for each word in lower case."""
+    cdef Py_ssize_t token, n_upper = 0, n_lower = 0
+    cdef Py_UCS4 char
+    cdef int kind = PyUnicode_KIND(text)
+    cdef void* data = PyUnicode_DATA(text)
+    for token in range(starts.shape[0]):
+        char = PyUnicode_READ(kind, data, starts[token])
+        n_upper += Py_UNICODE_ISUPPER(char)
+        n_lower += Py_UNICODE_ISLOWER(char)
+    return LIST_CAPITALS * n_lower <= n_upper
 
 
 cdef int smaller(const void* one, const void* other) noexcept nogil:

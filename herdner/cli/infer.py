@@ -109,7 +109,7 @@ def infer(
             raise
         is_interrupted, result = True, interrupt.result
     if not is_interrupted:
-        _print_notes(result, task, backend, samples)
+        _print_notes(result, task, backend if len(observed) < whole.n_variables else "exact", samples)
     values = _values(task, result, whole, observed, backend, samples)
     text = _format(task, values, whole, chosen)
     if expected is not None:

@@ -22,7 +22,15 @@ from herdner.cli.command import command
 from herdner.cli.common import print_note, show_activity
 from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold, text_keys
 from herdner.cli.groups import TableOptions
-from herdner.cli.usage import UsageError, check_figure, check_not_input, check_writable, is_set, usage_errors
+from herdner.cli.usage import (
+    UsageError,
+    check_distinct,
+    check_figure,
+    check_not_input,
+    check_writable,
+    is_set,
+    usage_errors,
+)
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -155,6 +163,7 @@ def train(
         check_crfsuite()
     check_writable(output, is_text=False)
     check_figure(figure, "--figure")
+    check_distinct({"--output": output, "--figure": figure})
     templates, learner = _links(links, language)
     sources, dev_sources = parse_sources(train, input_), parse_sources(dev or [], input_)
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])

@@ -217,7 +217,7 @@ def check_not_input(
 
 
 def check_distinct(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:
-    """Raise a usage error if two output files are the same file.
+    """Raise a usage error if two output files are the same file; devices such as /dev/null may be named twice.
 
     Args:
         outputs: Path of each output by its option; None is not checked.
@@ -227,7 +227,7 @@ def check_distinct(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None
     """
     options: dict[Path, str] = {}
     for option, output in outputs.items():
-        if output is not None and output != "-":
+        if output is not None and output != "-" and (Path(output).is_file() or not Path(output).exists()):
             earlier = options.setdefault(Path(output).resolve(), option)
             if earlier != option:
                 raise UsageError(f"{option} {output}: {earlier} names the same file; name another output file")

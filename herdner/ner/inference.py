@@ -83,7 +83,9 @@ class Inference:
             try:
                 backend = resolve_backend(DEFAULT_BACKEND if backend is None else backend, options)
             except UnknownOption as error:
-                if hint := suggestion(error.option, _OPTIONS):
+                if error.option in _PIPE_OPTIONS:
+                    raise ValueError(f"{error.option!r} is an option of `pipe`, not of a single text") from None
+                if hint := suggestion(error.option, [*_OPTIONS, *_PIPE_OPTIONS]):
                     raise ValueError(f"tagging has no option {error.option!r}; {hint[:-1]}") from None
                 if backend is None:
                     raise ValueError(
@@ -110,4 +112,5 @@ class Inference:
         return {name: value for name, value in values.items() if value is not None}
 
 
-_OPTIONS = [field.name for field in fields(Inference) if field.name != "collection"] + ["n_jobs", "batch_size"]
+_OPTIONS = [field.name for field in fields(Inference) if field.name != "collection"]
+_PIPE_OPTIONS = ["n_jobs", "batch_size"]

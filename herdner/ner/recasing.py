@@ -97,7 +97,10 @@ class Recaser:
         return replace(document, tokens=tokens)
 
     def _recase_headlines(self, document: Document) -> Document:
-        """Return a document whose sentences in title case have lower-case words where the usual case is lower."""
+        """Return a document whose headlines have lower-case words where the usual case is lower.
+
+        Sentences in title case without a short word such as "at" are left unchanged: most are titles before a name.
+        """
         tokens = list(document.tokens)
         offsets: list[int] = document.sentence_offsets.tolist()
         headlines = [
@@ -112,12 +115,15 @@ class Recaser:
         lower, recased = list(tokens), list(tokens)
         for start, end in headlines:
             lower[start:end] = map(str.lower, tokens[start:end])
-        inner = [i for start, end in headlines for i in range(start + 1, end) if tokens[i].istitle()]
-        for i, is_usual in zip(inner, self._is_usual([lower[i] for i in inner]).tolist(), strict=True):
-            if is_usual:
-                recased[i] = lower[i]
+        inner = [i for start, end in headlines for i in range(start + 1, end)]
+        is_usual = self._is_usual([lower[i] for i in inner])
+        usual = {i for i, flag in zip(inner, is_usual.tolist(), strict=True) if flag}
         for start, end in headlines:
-            self._mark_names(lower, recased, start, end)
+            words = usual.intersection(range(start + 1, end))
+            if any(len(tokens[i]) <= _MIN_LETTERS and tokens[i].isalpha() for i in words):
+                for i in words:
+                    recased[i] = lower[i] if tokens[i].istitle() else tokens[i]
+                self._mark_names(lower, recased, start, end)
         return replace(document, tokens=recased)
 
     def _words(self, tokens: Sequence[str]) -> tuple[list[str], set[str]]:
@@ -136,8 +142,10 @@ class Recaser:
 
     def _is_usual(self, words: list[str]) -> NDArray[np.bool_]:
         hashes = hash_strings(words)
-        at = np.searchsorted(self.lexicon.usual_words, hashes)
-        return np.append(self.lexicon.usual_words, np.uint64(0))[at] == hashes
+        usual = self.lexicon.usual_words
+        if not len(usual):
+            return np.zeros(len(hashes), np.bool_)
+        return usual[np.minimum(np.searchsorted(usual, hashes), len(usual) - 1)] == hashes
 
     def _mark_names(self, lower: list[str], tokens: list[str], start: int, end: int) -> None:
         """Capitalise gazetteer names of two or more words; at each token, the longest name is chosen.

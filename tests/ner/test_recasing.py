@@ -48,18 +48,19 @@ def test_text_with_both_cases_is_read_as_it_is():
 
 
 def test_headlines_in_title_case_are_read_as_they_are_usually_written():
-    classes = {**CLASSES, "blocks": 10, "nominee": 11, "court": 12, "york": 13}
+    classes = {**CLASSES, "blocks": 10, "nominee": 11, "court": 12, "york": 13, "for": 14}
     lexicon = Lexicon(word_classes(classes), Gazetteers.of(LISTS))
 
     def read(text: str) -> list[str]:
         return list(Recaser(lexicon, ("city",))(Tokenizer()(text)).tokens)
 
     assert read("Zorvan Blocks Paris Nominee For New York Court\n\nIt met.") == (
-        ["Zorvan", "blocks", "Paris", "nominee", "For", "New", "York", "court", "It", "met", "."]
+        ["Zorvan", "blocks", "Paris", "nominee", "for", "New", "York", "court", "It", "met", "."]
     )
     others = (
         "Zorvan Blocks Court Nominee of King.",
         "Blocks, Court, Nominee, York",
+        "Zorvan Blocks Paris Nominee",
         "Zorvan Blocks nominee and york King",
     )
     for text in others:

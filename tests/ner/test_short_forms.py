@@ -112,6 +112,7 @@ def test_an_untagged_surname_becomes_a_mention(text: str, is_found: bool) -> Non
         ("Ada Keller left . The Kellers wept", [(0, 2, "PER", 0.9), (5, 6, "PER", 0.8)], False),  # a label of persons
         ("The Browns beat Al Brown 's Red Browns", [(1, 2, "ORG", 0.8), (3, 5, "PER", 0.9), (6, 8, "ORG", 0.8)], False),
         ("The Kings beat Tom Kings", [(1, 2, "ORG", 0.8), (3, 5, "PER", 0.9)], False),
+        ("The Browns beat Jim Brown", [(1, 2, "ORG", 1.0), (3, 5, "PER", 0.9)], False),  # a known name
         ("Ada Keller left . The Killers wept", [(0, 2, "PER", 0.9), (5, 6, "ORG", 0.8)], False),
         ("Ada Keller left Kellers behind", [(0, 2, "PER", 0.9), (3, 4, "ORG", 0.8)], False),  # without "the"
     ],

@@ -180,7 +180,7 @@ def test_the_shipped_rules_are_those_of_spacy(language: str) -> None:
         ),
         ("Wu¹,² Moi³⁴ Odero†‡ ¹²Kenya †Wu a²b", "Wu ¹ , ² Moi ³⁴ Odero † ‡ ¹² Kenya † Wu a²b"),
         ("•Moi →Wu ‹Kenya› ‹Wu›,", "• Moi → Wu ‹ Kenya › ‹ Wu › ,"),
-        ("Moi;Wu;Odero and AT&amp;T", "Moi ; Wu ; Odero and AT&amp;T"),
+        ("Moi;Wu;Odero and AT&amp;T, M&uuml;ller", "Moi ; Wu ; Odero and AT&amp;T , M&uuml;ller"),
         ("“Moi”—Wu said—“Go", "“ Moi ”— Wu said —“ Go"),
     ],
 )
@@ -248,8 +248,10 @@ def plain_borders(document: Document, rules: SentenceRules = ENGLISH) -> list[in
     ragged = opened.count(True) >= 2 and 2 * opened.count(True) >= len(opened)
     room = sorted(line[3] for line in lines)[math.ceil((0.75 if ragged else 0.95) * (len(lines) - 1))] if lines else 0
     n_title = sum(word[:1].isupper() and word[1:2].islower() for word in first_words)
-    is_narrow = room < 40 and 4 * opened.count(True) <= opened.count(False)
-    is_list = is_narrow or (n_title >= 4 and not any(opened))
+    n_upper = sum(word[0].isupper() for word in first_words)
+    is_narrow = room < 40 and n_upper > 0 and 4 * opened.count(True) <= n_upper
+    n_capitals, n_small = sum(word[0].isupper() for word in tokens), sum(word[0].islower() for word in tokens)
+    is_list = (is_narrow or (n_title >= 4 and not any(opened))) and 6 * n_small <= n_capitals
     for (number, _, last, width, indent), (next_number, first, _, _, next_indent), following in zip(
         lines, lines[1:], [*lines[2:], None], strict=False
     ):
@@ -391,9 +393,18 @@ def test_each_line_of_a_list_is_a_sentence(text: str) -> None:
     assert sentences(text.replace("|", "\n")) == text.split("|")
 
 
-def test_narrow_columns_of_prose_are_joined() -> None:
-    text = "The chancellor met Emmanuel\nMacron in Paris, where the two\nspoke for an hour about the\nnew bridge"
-    assert sentences(text) == [text.replace("\n", " ")]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The chancellor met Emmanuel|Macron in Paris, where the two|spoke for an hour about the|new bridge",
+        "The chancellor met Emmanuel|Macron in Paris",
+        "Die Kanzlerin traf Emmanuel|Macron und Angela|Merkel",
+        "Bundeskanzlerin Angela|Merkel besuchte Paris",
+        "大臣は東京で記者会見を|開き新しい橋について|話した",
+    ],
+)
+def test_narrow_columns_of_prose_are_joined(text: str) -> None:
+    assert sentences(text.replace("|", "\n")) == [text.replace("|", " ")]
 
 
 def test_cells_of_a_row_are_sentences() -> None:

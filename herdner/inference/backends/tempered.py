@@ -73,7 +73,8 @@ class Tempered:
             one such chain gets the whole limit, because its marginals are exact. On other graphs, None is the width 8
             or, with a time limit, the largest of 8, 4, 2 and 1 with which about 1000 rounds fit into the limit. Other
             values exclude the chains of single-site Gibbs sampling.
-        n_chains: Number of independent chains. With a time limit, there are eight if single-site Gibbs sampling mixes.
+        n_chains: Number of independent chains. With a time limit, there are eight if single-site Gibbs sampling mixes,
+            and one that draws all variables as one block if there are no samples (see ``width``).
         n_threads: Number of threads; None is one for each replica of each chain, up to the number of processors.
             Two or more threads for each chain share its replicas if a round takes milliseconds. Results
             do not depend on the number of threads.

@@ -30,6 +30,7 @@ PERSON, ORGANISATION, PLACE = "PER", "ORG", "LOC"
 MOST_CERTAIN_PLACE = 0.8  # places with a higher confidence keep their label
 UNCERTAIN = 0.55  # places with a lower confidence become organisations, if the full name has at least `CERTAIN`
 CERTAIN = 0.7
+FIXED = 0.999  # least confidence of labels that known names fix
 LEAST_FULL = 0.5  # least confidence of a full name that changes a label
 # Confidence of a changed label, relative to that of its full name. All 38 changes in the development corpora are right;
 # the factor is below 1 because most of these changes are in few documents.
@@ -114,14 +115,15 @@ def relabel_short_forms(document: Document) -> Document:
 def _families(document: Document) -> set[int]:
     """Return the indices of organisations and places such as "the Kellers": a plural of a person's last word.
 
-    A name of several words that ends in the plural ("Cleveland Browns") shows that the plural is an organisation.
+    A name of several words that ends in the plural ("Cleveland Browns") shows that the plural is an organisation. Known
+    names stay.
     """
     spans, tokens = document.spans or (), document.tokens
     plurals = [
         i
         for i, (start, end, label) in enumerate(spans)
         if end == start + 1 and label in (ORGANISATION, PLACE) and tokens[start][-1] == "s"
-        if start and tokens[start - 1] in ("the", "The")
+        if start and tokens[start - 1] in ("the", "The") and (document.entities[i].confidence or 0.0) < FIXED
     ]
     if not plurals:
         return set()
