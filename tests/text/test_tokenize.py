@@ -398,7 +398,7 @@ def test_each_line_of_a_list_is_a_sentence(text: str) -> None:
     [
         "The chancellor met Emmanuel|Macron in Paris, where the two|spoke for an hour about the|new bridge",
         "The chancellor met Emmanuel|Macron in Paris",
-        "Die Kanzlerin traf Emmanuel|Macron und Angela|Merkel",
+        "Die Kanzlerin traf Emmanuel|Macron und Angela Merkel",
         "Bundeskanzlerin Angela|Merkel besuchte Paris",
         "大臣は東京で記者会見を|開き新しい橋について|話した",
     ],
