@@ -114,12 +114,13 @@ class UnknownOption(ValueError):
 
     Attributes:
         option: Name of the option.
+        hint: Suggestion of a similar option of the backend, which the message ends with; "" if there is none.
     """
 
-    def __init__(self, message: str, option: str) -> None:
-        """Create the error from its message and the name of the option."""
-        super().__init__(message)
-        self.option = option
+    def __init__(self, message: str, option: str, hint: str) -> None:
+        """Create the error from its message, the name of the option and a suggestion."""
+        super().__init__(f"{message}; {hint}" if hint else message)
+        self.option, self.hint = option, hint
 
 
 def make_backend(name: str, **options: object) -> Backend:
@@ -142,8 +143,9 @@ def make_backend(name: str, **options: object) -> Backend:
     for key in options:
         if key not in hints:
             available = f"it has {_join_names(hints)}" if hints else "it has none"
-            hint = f"; {suggestion(key, hints)}".rstrip("; ")
-            raise UnknownOption(f"backend {name} has no option {key!r}; {available}{hint}", key)
+            raise UnknownOption(
+                f"backend {name} has no option {key!r}; {available}", key, suggestion(key, hints).rstrip()
+            )
     try:
         return make(**{key: parse_option(value, hints[key][0], key) for key, value in options.items()})
     except ValueError as error:

@@ -87,10 +87,10 @@ class Inference:
                     raise ValueError(f"{error.option!r} is an option of `pipe`, not of a single text") from None
                 if hint := suggestion(error.option, [*_OPTIONS, *_PIPE_OPTIONS]):
                     raise ValueError(f"tagging has no option {error.option!r}; {hint[:-1]}") from None
-                if backend is None:
+                if backend is None and not error.hint:
                     raise ValueError(
-                        f"tagging has no option {error.option!r}; it has {', '.join(_OPTIONS)}, and the options of the"
-                        " backend"
+                        f"tagging has no option {error.option!r}; it has {', '.join([*_OPTIONS, *_PIPE_OPTIONS])}, and"
+                        " the options of the backend"
                     ) from None
                 raise
         return cls(

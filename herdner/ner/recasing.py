@@ -107,7 +107,8 @@ class Recaser:
             (start, end)
             for start, end in pairwise(offsets)
             if end - start >= _MIN_TITLE_WORDS
-            and _may_end_headline(tokens[end - 1])
+            and tokens[end - 1][-1].isalnum()  # words in lower case and punctuation marks end other sentences
+            and not tokens[end - 1][0].islower()
             and _is_title_case(tokens[start:end])
         ]
         if not headlines:
@@ -186,11 +187,6 @@ def _mark_companies(lower: Sequence[str], tokens: list[str], unknown: Set[str], 
     for start, pair in enumerate(pairwise(lower) if pairs else ()):
         if pair in pairs:
             tokens[start : start + 2] = map(_capitalise_lower, tokens[start : start + 2])
-
-
-def _may_end_headline(token: str) -> bool:
-    """Return True unless the token is a lower-case word or a punctuation mark, which end most other sentences."""
-    return token[-1].isalnum() and not token[0].islower()
 
 
 def _is_title_case(tokens: Sequence[str]) -> bool:

@@ -152,7 +152,8 @@ def test_arguments_of_a_wrong_type(call, message):
         ({"linkz": False}, "tagging has no option 'linkz'; did you mean 'links'"),
         ({"confidence": 0.5}, "tagging has no option 'confidence'; did you mean 'min_confidence'"),
         ({"n_sweps": 3}, "backend sum-product has no option 'n_sweps'; it has .*n_sweeps.*; did you mean 'n_sweeps'.$"),
-        ({"colour": 3}, "backend sum-product has no option 'colour'; it has .*tolerance$"),
+        ({"colour": 3}, "tagging has no option 'colour'; it has backend, .*, and the options of the backend$"),
+        ({"n_jobs": 3}, "'n_jobs' is an option of `pipe`, not of a single text$"),
     ],
 )
 def test_options_of_tagging(options, message):

@@ -263,9 +263,20 @@ def test_files_without_an_array_of_the_network_are_refused(name):
 
 
 def test_a_network_for_another_number_of_words_is_refused():
-    data = bytes_of(model(random_network(TAGS, N_WORDS + 1)))
-    with pytest.raises(ModelError, match=f"vectors of {N_WORDS + 1} words, but the lexicon has {N_WORDS}"):
-        TaggerModel.load(io.BytesIO(data))
+    message, other = f"vectors of {N_WORDS + 1} words, but the lexicon has {N_WORDS}", random_network(TAGS, N_WORDS + 1)
+    with pytest.raises(ValueError, match=message):
+        bytes_of(model(other))
+
+    def edit(members: Members) -> None:
+        header = json.loads(members["header.json"])
+        members["header.json"] = json.dumps({**header, "network": other.to_dict()}).encode()
+        for name, array in other.to_arrays().items():
+            buffer = io.BytesIO()
+            np.save(buffer, array)
+            members[f"{name}.npy"] = buffer.getvalue()
+
+    with pytest.raises(ModelError, match=message):
+        TaggerModel.load(io.BytesIO(altered(bytes_of(model(random_network(TAGS, N_WORDS))), edit)))
 
 
 def test_adapting_keeps_the_network(en: Tagger):

@@ -6,6 +6,7 @@ import io
 
 import numpy as np
 import pytest
+from altered import Members, altered
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -164,7 +165,19 @@ def test_other_arrays_are_no_topics(centres):
 def test_a_file_with_other_topics_is_no_model(tmp_path):
     lexicon = Lexicon(vectors=VECTORS, topics=random_topics(0))
     model = Tagger(lexicon=lexicon, calibrated=False).fit(documents(4)).model_
-    object.__setattr__(lexicon.topics, "centres", np.zeros((ROWS, 5), np.float32))
     model.save(tmp_path / "m.herdner")
-    with pytest.raises(ModelError, match=r"centres must be numbers from 0 to 1 in an array of shape \(513, 96\)"):
-        herdner.load(tmp_path / "m.herdner")
+    wrong, message = (
+        np.zeros((ROWS, 5), np.float32),
+        r"centres must be numbers from 0 to 1 in an array of shape \(513, 96\)",
+    )
+
+    def edit(members: Members) -> None:
+        buffer = io.BytesIO()
+        np.save(buffer, wrong)
+        members["topics.npy"] = buffer.getvalue()
+
+    with pytest.raises(ModelError, match=message):
+        TaggerModel.load(io.BytesIO(altered((tmp_path / "m.herdner").read_bytes(), edit)))
+    object.__setattr__(lexicon.topics, "centres", wrong)
+    with pytest.raises(ValueError, match=message):
+        model.save(tmp_path / "m.herdner")
