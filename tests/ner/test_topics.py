@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from quick import examples
 
-import herdner
 from herdner import Document, Tagger
 from herdner.crf.templates import linear_chain_template
 from herdner.ner.features import TOPIC_ATTRIBUTES, FeaturePlan, default_plan, make_extractor
