@@ -20,6 +20,7 @@ def figures() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_pages_show_the_figures_of_their_source(figures: ModuleType) -> None:
     values = figures.figures()
     for page in figures.USES:
@@ -28,12 +29,14 @@ def test_pages_show_the_figures_of_their_source(figures: ModuleType) -> None:
         )
 
 
+@pytest.mark.slow
 def test_another_figure_changes_the_page(figures: ModuleType) -> None:
     values = {**figures.figures(), "en.ieer": 12.34}
     page = "docs/pages/limits.md"
     assert "| IE-ER (56 articles) | 12.3 |" in figures.written(page, values)
 
 
+@pytest.mark.slow
 def test_text_that_a_page_does_not_have_is_an_error(figures: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(figures.USES, "README.md", ["no page says {en.ieer:.1f} like this"])
     with pytest.raises(ValueError, match="has 0 places like"):
@@ -44,6 +47,7 @@ def test_halves_are_rounded_up(figures: ModuleType) -> None:
     assert [figures.formatted(value, ".1f") for value in (86.75, 72.25, 0.86)] == ["86.8", "72.3", "0.9"]
 
 
+@pytest.mark.slow
 def test_the_readme_shows_the_measured_speed_and_sizes(figures: ModuleType) -> None:
     values = {**figures.figures(), "speed.en": 1234.0, "speed.ratio": 70.0, "size.en": 3.21, "install.all": 99.0}
     page = figures.written("README.md", values)

@@ -81,6 +81,7 @@ def test_no_two_types_share_a_name() -> None:
     assert not {name: sorted(paths) for name, paths in modules.items() if len(paths) > 1}
 
 
+@pytest.mark.slow
 def test_functions_and_parameters_are_not_named_by_participles() -> None:
     wrong = []
     for path in SOURCES:
@@ -95,6 +96,7 @@ def test_functions_and_parameters_are_not_named_by_participles() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_docstrings_begin_with_a_verb_or_a_noun_phrase() -> None:
     wrong = []
     for path in SOURCES:

@@ -58,6 +58,7 @@ def test_a_lock_that_another_thread_holds_is_free_in_the_child() -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_children_forked_while_other_threads_tag_can_tag() -> None:
     tagger = herdner.load("en")

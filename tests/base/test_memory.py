@@ -56,6 +56,7 @@ def about_right(backend: Backend, graph: FactorGraph, estimates: list[float]) ->
     assert 0.3 * peak < max(estimates) < 1.5 * peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(GRAPHS))
 @pytest.mark.parametrize("name", ["gibbs", "herded-gibbs", "dhg", "mean-field", "icm", "sum-product", "max-product"])
 def test_estimates_are_about_what_python_allocates(kind: str, name: str, estimates: list[float]) -> None:

@@ -450,6 +450,7 @@ def test_training_on_tokens_does_not_need_spacy(call: Call, tmp_path: Path, monk
     assert herdner.load(tmp_path / "m").model_.tokenizer.language == "xx"
 
 
+@pytest.mark.slow
 def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) -> None:
     (tmp_path / "cities.txt").write_text("# Kenya\nKisumu\nNew York\n")
     path = tmp_path / "m"
@@ -661,6 +662,7 @@ def test_interrupted_as_its_threads_start_it_says_so_in_one_line(
         assert not list(folder.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", [[], ["corpora"]])
 def test_a_group_without_a_command_shows_its_help(group: list[str]) -> None:
     process = herdner_process(*group)

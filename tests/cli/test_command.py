@@ -52,6 +52,7 @@ def test_every_command_has_both_options(call: Call, name: str) -> None:
     assert re.search(r"^ *--quiet ", help, re.M)
 
 
+@pytest.mark.slow
 def test_verbose_logs_each_step(call: Call, news_model: Path, tmp_path: Path) -> None:
     """A process of its own, because pytest has handlers of log records."""
     (tmp_path / "a.txt").write_text("In Kenya.")

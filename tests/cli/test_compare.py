@@ -139,6 +139,7 @@ def test_a_file_that_exists_is_taken_as_it_is(call: Call, odd_model: Path) -> No
     assert compared(call, "en", odd_model, "--resamples", 10)["micro"]["difference"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -24,6 +24,7 @@ def predictions(call: Call, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [(0, 1), (0, 0), (1, 0)])
 def test_predictions_among_the_gold_files_are_refused(call: Call, predictions: Path, names: tuple[int, int]) -> None:
     """The refused command would count each prediction as gold; the command in the message scores the predictions."""
@@ -94,6 +95,7 @@ def test_names_of_predictions_are_scored(call: Call, tmp_path: Path) -> None:
     assert mean_f1("wrong.jsonl") < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [["-m", "en"], ["-b", "icm"], ["--compare", "en", "en"], ["--case", "lower"]])
 def test_options_of_models_are_refused_with_predictions(call: Call, predictions: Path, option: list[str]) -> None:
     asked = ["evaluate", f"{DEV}:conll", "--predictions", predictions, *option]

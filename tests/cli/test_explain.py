@@ -79,6 +79,7 @@ def test_samplers_explain_what_they_tag(call: Call, tmp_path: Path) -> None:
     assert len(names[0]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [

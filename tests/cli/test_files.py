@@ -62,6 +62,7 @@ def test_no_two_files_have_one_id(call: Call, model: str, tmp_path: Path) -> Non
     assert "named more than once, but read only once" in one_line(twice, 0)
 
 
+@pytest.mark.slow
 def test_the_extension_of_the_output_chooses_its_format(call: Call, model: str, tmp_path: Path) -> None:
     put(tmp_path, a_txt="In Kenya.")
     heads = {"o.jsonl": b'{"id": "a.txt"', "o.csv": b"id,text,entities\n", "o.tsv": b"id\ttext\tentities\n"}
@@ -202,6 +203,7 @@ def test_text_of_both_directions_keeps_its_offsets(call: Call, model: str, tmp_p
             assert content[entity["source_start"] : entity["source_end"]] == entity["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("argument", "message"),
     [

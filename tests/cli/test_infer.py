@@ -79,6 +79,7 @@ def test_a_scan_for_the_variables_that_the_user_asks_about(call, files):
     np.testing.assert_allclose(np.array(same[3:], float), Exact().infer(graph).marginals[3], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_samplers_keep_the_time_limit_and_print_intervals(call, files):
     graph, uai, _ = files
     outcome = call("infer", uai, "--task", "PR", "--backend", "annealed-importance", "--seconds", "1")
@@ -253,6 +254,7 @@ def test_a_task_may_be_in_lower_case(call, files):
     assert call("infer", files[1], "--task", "pr").out == call("infer", files[1], "--task", "PR").out
 
 
+@pytest.mark.slow
 def test_wrong_calls_are_one_line(call, files, tmp_path):
     _, uai, _ = files
     (tmp_path / "binary.uai").write_bytes(bytes(range(128, 256)))
@@ -279,6 +281,7 @@ def test_wrong_calls_are_one_line(call, files, tmp_path):
         assert outcome.err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["auto", "exact", "gibbs", "dhg", "tempered", "belief-propagation"])
 def test_all_variables_are_observed(call, tmp_path, backend):
     (tmp_path / "graph.uai").write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 4")
@@ -335,6 +338,7 @@ def test_an_interrupted_run_without_a_result_prints_one_line(call, files, monkey
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "herdner: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_ends_the_process_without_a_traceback(tmp_path):
     save_graph(tmp_path / "grid.npz", ising(0.4, np.random.default_rng(0).normal(size=(100, 100))))

@@ -18,6 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_names_of_two_files(call: Call, folder: Path) -> None:
     assert call("names", "a.txt", "b.txt", "-o", "n.json").code == 0
     rows = json.loads((folder / "n.json").read_text())

@@ -80,6 +80,7 @@ def test_the_messages_of_the_parser_do_not_depend_on_the_wording_of_its_librarie
     assert parser_message(error) == "--jobs: must be less than or equal to 9, got '10'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "expected"),
     [("herdner ex", "explain"), ("herdner tag --colu", "--column"), ("herdner corpora co", "convert")],

@@ -27,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["numbered", "hash", "realistic"])
 def test_files_are_restored_exactly(call: Call, folder: Path, style: str) -> None:
     (folder / "key").write_text("a secret key of many bytes\n")
@@ -122,6 +123,7 @@ def test_text_without_pseudonyms_is_unchanged(call: Call, folder: Path) -> None:
     assert "contains no pseudonym of the map" in one_line(restored, 0)
 
 
+@pytest.mark.slow
 def test_recall_and_identifiers(call: Call, folder: Path) -> None:
     plain = call("pseudonymise", "a.txt", "--map", "m.json", "--no-identifiers").out
     assert "ana@x.org" not in plain  # "ana" is a word of a replaced name

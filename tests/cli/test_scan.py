@@ -50,6 +50,7 @@ def test_trivial_guarantees_are_marked(call: Call) -> None:
     assert "trivial" in call("scan", "--ising", "4x4", "--coupling", "2").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_the_figure(call: Call, tmp_path: Path, ending: str) -> None:
     pytest.importorskip("matplotlib")

@@ -31,6 +31,7 @@ print(*(name for name in {HEAVY!r} if name in sys.modules), file=sys.stderr)
     return done.stderr.splitlines()[-1].split(), done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "format", ["text", *(pytest.param(name, marks=pytest.mark.slow) for name in ("jsonl", "conll"))]
 )
@@ -49,6 +50,7 @@ def test_the_names_of_heavy_modules_are_names_that_they_have() -> None:
     assert {"spacy", "thinc"} <= set(heavy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["tag", "--help"], ["tag", "--wrong"]])
 def test_help_and_usage_errors_do_not_import_numpy(arguments: list[str]) -> None:
     program = f"import sys; from herdner.cli import run; run({arguments!r}); print('numpy' in sys.modules)"

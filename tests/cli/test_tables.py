@@ -29,6 +29,7 @@ def test_a_table_comes_out_with_its_rows_and_columns(call: Call, table: Path, mo
     assert [entity["text"] for entity in json.loads(rows[1][-1])] == ["Gideon Odera", "Kisumu"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["tag", "-f", "jsonl"], ["names"], ["explain", "--json"], ["suggest"]])
 def test_the_options_of_tables_are_those_of_all_commands(call: Call, tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "t.csv").write_text("no:body\n007:Gideon Odera sailed to Kisumu.\n")
@@ -37,6 +38,7 @@ def test_the_options_of_tables_are_those_of_all_commands(call: Call, tmp_path: P
     assert (outcome.code, "Kisumu" in outcome.out or "007" in outcome.out) == (0, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -82,6 +84,7 @@ def test_a_delimiter_that_cannot_separate_columns_is_refused(call: Call, table: 
     assert "expected one character such as ;" in one_line(call("tag", table, "--delimiter", delimiter), 2)
 
 
+@pytest.mark.slow
 def test_tabs_are_delimiters_too(call: Call, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\ttext\n1\tKisumu, Kenya.\n")
     for word in ("tab", "\\t", "\t"):

@@ -56,6 +56,7 @@ def test_passages_are_found() -> None:
     assert shared_passages(ours, [list("abcdef")]) == []
 
 
+@pytest.mark.slow
 def test_allowed_passages_occur_in_our_texts(own: list[list[str]]) -> None:
     texts = [f" {' '.join(text)} " for text in own]
     for passage, kind in allowed().items():

@@ -80,6 +80,7 @@ def test_the_first_particle_is_the_mode_that_learning_finds(well_identified):
     assert particles.to_models(crf)[0].transition == pytest.approx(learned.transition, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_particles_have_the_mean_and_the_covariance_of_the_posterior(well_identified):
     """Against the exact moments by importance sampling from the normal approximation."""
     crf, examples, particles = well_identified

@@ -61,6 +61,7 @@ def test_the_optimum_is_that_of_crfsuite(c1: float, c2: float, real: bool) -> No
     assert losses[0] <= losses[1] * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_freq", [None, 0, 1, 3])
 @pytest.mark.parametrize("all_possible", [False, True])
 def test_weights_exist_where_crfsuite_has_them(all_possible: bool, min_freq: int | None) -> None:
@@ -138,6 +139,7 @@ def test_predictions_of_crfsuites_models_are_equal(tmp_path: Path) -> None:
     assert ours.size_ == path.stat().st_size
 
 
+@pytest.mark.slow
 def test_crfsuite_runs_our_models(tmp_path: Path) -> None:
     (items, tags), (test, _) = generate(4, 200), generate(5, 300)
     items[0][0]["солнце " + "x" * 300] = True

@@ -160,6 +160,7 @@ def test_one_mini_batch_is_one_epoch() -> None:
     assert batch.state_features_ == pytest.approx(epoch.state_features_, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["l2sgd", "ap", "pa", "arow"])
 def test_mini_batches_continue_from_the_weights_of_fit(algorithm: str, tmp_path: Path) -> None:
     (items, tags), (test, gold) = generate(12, 400), generate(13, 200)
@@ -241,6 +242,7 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     assert one.state_features_ == two.state_features_
 
 
+@pytest.mark.slow
 def test_conventions_of_scikit_learn() -> None:
     items, tags = generate(15, 60)
     crf = CRF(c2=0.1, transitions={("A", "A"): 1.0})

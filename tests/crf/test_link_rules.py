@@ -540,6 +540,7 @@ def linked_labels(rule, path, format):
     return equal, different, outside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "path", "format", "share", "links"),
     [

@@ -49,6 +49,7 @@ def overlap(gold: Span, guess: Span) -> bool:
     return gold.start < guess.end and guess.start < gold.end
 
 
+@pytest.mark.slow
 @given(tagged())
 def test_every_span_is_in_one_match_and_overlaps_are_matched(sides):
     for right, guess in zip(*sides, strict=True):
@@ -112,6 +113,7 @@ def test_frequent_errors_cover_all_errors(sides):
                 assert place is None or " ".join(example.text[slice(*place)].split()) == text
 
 
+@pytest.mark.slow
 @given(tagged(3))
 def test_fixed_errors_agree_with_compare(sides):
     gold, a, b = sides
@@ -128,6 +130,7 @@ def test_fixed_errors_agree_with_compare(sides):
     assert not spurious & claimed
 
 
+@pytest.mark.slow
 @given(tagged())
 def test_strict_matches_of_nervaluate_are_those_of_seqeval(sides):
     pytest.importorskip("nervaluate", reason="needs the extra evaluate")

@@ -64,6 +64,7 @@ def test_scores_agree_with_strict_seqeval_on_raw_tags(tags, scheme, data):
     assert scores.macro.f1 == pytest.approx(expected_f1)
 
 
+@pytest.mark.slow
 @given(case=gold_and_predicted())
 def test_counts_of_the_bootstrap_give_the_same_scores(case):
     gold, predicted = map(documents, case)

@@ -43,6 +43,7 @@ def test_a_killed_cluster_leaves_whole_parts_and_goes_on() -> None:
     )
 
 
+@pytest.mark.slow
 @posix
 def test_a_kill_between_any_two_steps(tmp_path: Path) -> None:
     """The child process kills itself at its k-th call of write, fsync, chmod or rename."""
@@ -145,6 +146,7 @@ def limited(command: list[object], n_bytes: int, **options) -> subprocess.Comple
     return subprocess.run(list(map(str, command)), preexec_fn=limit, **options)
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(
     "arguments",
@@ -180,6 +182,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path, news_mod
     assert (ran.returncode, ran.stderr) == (1, "herdner: standard output: No space left on device\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("backends",)])
 def test_a_full_disk_while_help_is_printed(arguments: tuple[str, ...]) -> None:

@@ -38,6 +38,7 @@ def test_exact_is_the_enumerated_joint(graph):
     check_expectations(make_backend("exact").infer(graph), graph, oracle)
 
 
+@pytest.mark.slow
 @examples(250)
 @given(path_graphs(forbidden=(0.0, 0.1, 0.3)))
 def test_viterbi_is_the_enumerated_joint_on_any_paths(graph):

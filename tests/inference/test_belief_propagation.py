@@ -87,6 +87,7 @@ def test_auto_samples_and_propagates_where_the_graph_is_too_wide():
     assert result.log_z == pytest.approx(make_backend("belief-propagation").infer(graph).log_z, abs=0.5)
 
 
+@pytest.mark.slow
 def test_auto_approximates_if_exact_inference_would_end_too_late(monkeypatch):
     def advance(*_: object) -> None:
         raise OutOfTime
@@ -101,6 +102,7 @@ def test_auto_approximates_if_exact_inference_would_end_too_late(monkeypatch):
         make_backend("exact", seconds=2).infer(grid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("most", "free", "cell_seconds", "reason"),
     [

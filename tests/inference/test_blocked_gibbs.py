@@ -74,6 +74,7 @@ def check_marginals(graph, oracle, seeds=16, **options):
             np.testing.assert_array_equal(np.mean(runs_, axis=0)[i, size:], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_marginals_are_those_of_the_enumerated_joint(name):
     check_marginals(GRAPHS[name], Oracle.of_graph(GRAPHS[name]))

@@ -57,6 +57,7 @@ def test_viterbi_is_the_enumerated_maximum_and_ties_follow_the_stated_rule(batch
         assert states[a:b].tolist() == oracle.best().tolist()
 
 
+@pytest.mark.slow
 @examples(250)
 @given(batches())
 def test_forward_backward_is_the_enumerated_joint(batch):
@@ -117,6 +118,7 @@ def test_every_width_of_row_agrees_with_a_plain_recursion(n_labels):
     assert forward_backward(unary, table, [0, 40]).log_z[0] == pytest.approx(np.logaddexp.reduce(total), rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1e4])
 def test_a_sequence_of_100_000_tokens_is_stable(scale):
     rng = np.random.default_rng(5)

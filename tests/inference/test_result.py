@@ -199,6 +199,7 @@ def test_groups_and_domains_print_one_short_line():
     assert repr(density) == "DensityFactors(scopes=int32[1, 2], log_density=<lambda>, grad=<lambda>, n_terms=0)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(BACKENDS))
 def test_every_result_prints_one_short_line(name: str):
     text = repr(make_backend(name).infer(chain_graph(np.zeros((50, 3)), np.zeros((3, 3))), 0))

@@ -198,6 +198,7 @@ def test_weak_loops_come_near_the_truth():
         assert np.abs(result.marginals - exact.marginals).max() < 0.005
 
 
+@pytest.mark.slow
 @examples(300)
 @given(any_graphs(forbidden=(0.0, 0.1, 0.4)), st.sampled_from([1.0, 0.5]), st.sampled_from([1, 2, 10]))
 def test_any_graph_of_pairs_gives_an_allowed_state_or_an_error(graph, damping, n_sweeps):

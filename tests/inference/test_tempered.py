@@ -156,6 +156,7 @@ def test_a_round_conserves_the_distribution_of_every_replica(seed, step, width):
             assert (np.abs(observed - n_runs * expected) <= deviation).all()
 
 
+@pytest.mark.slow
 def test_a_reverse_step_is_the_reversal_of_a_round():
     """With the distribution of a replica at the start, (before, after) and (after, before) are equally distributed."""
     n_runs, pairs = 10_000, []

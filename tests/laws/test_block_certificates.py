@@ -21,6 +21,7 @@ from herdner.inference.gibbs.blocks import Blocks
 PARTS = 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_certificate_of_blocks_is_below_the_exact_law(part: int) -> None:
     assert [what for seed in range(part, 24, PARTS) for what in violations(seed)] == []

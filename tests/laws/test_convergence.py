@@ -220,6 +220,7 @@ def test_more_bins_less_bias(form):
     assert model.error(dhg(n_bins=4, form=form), 2**17) == pytest.approx(ends[1], rel=0.1), "it has stopped"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_bins", [4, 16])
 def test_random_bins_have_less_bias_than_bins(n_bins):
     """Reproduce HGW19 Fig. 8, where DHG has the threshold form; the circular form is closer to RDHG."""

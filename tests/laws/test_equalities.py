@@ -100,6 +100,7 @@ LARGE = pairwise(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "sharing", "scan"), LARGE, ids=str)
 def test_the_fast_loop_is_the_general_one_on_many_variables(family, sharing, scan):
     graph = large(family)

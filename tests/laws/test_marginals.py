@@ -96,6 +96,7 @@ def cell_features(graph: FactorGraph, states: np.ndarray) -> list[np.ndarray]:
     return features
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_gibbs_meets_all_that_is_recorded(name):
     graph, oracle, sweeps = GRAPHS[name], oracle_of(name), systematic_sweeps(name)
@@ -139,6 +140,7 @@ def test_other_scans(name):
         assert_joint(result.joint, oracle, sweeps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_other_samplers_of_the_same_distribution(name):
     """Other samplers are no worse than Gibbs: temperature 1, quasi-random numbers, bounds, several chains."""

@@ -36,12 +36,14 @@ def test_gibbs(family):
     assert_same_states(Gibbs(40, annealing=linear_annealing(0.0, 1.5), record=RECORD), graph)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "sharing", "form", "bound"), shared(FORMS, (0.0, 0.7)), ids=str)
 def test_herding(family, sharing, form, bound):
     plan = Gibbs(14, sharing=sharing, form=form, error_bound=bound, record=RECORD)
     assert_same_states(plan, FAMILIES[family])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["binary_grid", "three_labels"])
 def test_herding_under_other_scans_and_temperatures(family):
     for sharing in sharings(family):

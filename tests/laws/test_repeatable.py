@@ -120,6 +120,7 @@ def test_threads_share_a_sweep_with_dummy_edges():
     assert differ(alone, replace(plan, dummy_edges=None).infer(graph, 1))
 
 
+@pytest.mark.slow
 def test_threads_share_an_annealed_sweep_and_its_driving_sequence():
     graph = big_graph("grid")
     for plan in (

@@ -33,6 +33,7 @@ def test_random_bins_weigh_by_the_states_that_came() -> None:
     assert error <= Lambdas.of(f, found.focus).bound(found.errors[0])
 
 
+@pytest.mark.slow
 def test_a_threshold_weight_that_sees_several_probabilities_strays_further() -> None:
     """Test that a bin deviates by up to 1 + 1 / B: here by more than 1, the deviation of one probability."""
     graph = boltzmann_machine([[0, 2], [2, 0]], [0, -1], (-1, 1))

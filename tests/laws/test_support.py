@@ -138,6 +138,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sharing",
     [None, blanket_sharing(), bin_sharing(1), bin_sharing(16), bin_sharing(2**20), random_bin_sharing(16)],

@@ -48,6 +48,7 @@ def verbs(documents: list[Document]) -> list[Document]:
     return found
 
 
+@pytest.mark.slow
 def test_a_strong_prior_leaves_the_base_as_it_is(base):
     same = Tagger(c2=1e7, learner=Learner(l2=1e7)).fit(news("train")[:5], base=base)
     assert same.classes_ == base.classes_

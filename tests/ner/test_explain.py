@@ -202,6 +202,7 @@ def test_a_model_without_weights_has_transitions_and_links_alone() -> None:
     assert weights_of(bare, np.array([3], np.uint64), [0]).tolist() == [[0]]
 
 
+@pytest.mark.slow
 def test_threads_get_the_same(tagger: Tagger) -> None:
     alone = list(map(tagger.explain, TEXTS * 2))
     with ThreadPoolExecutor(4) as pool:

@@ -96,6 +96,7 @@ def assert_bijection(expected, starts, keys) -> None:
     assert frozen[0] == frozen[1]
 
 
+@pytest.mark.slow
 @given(documents)
 @examples(100)
 def test_keys_are_the_features_of_the_plain_python_pipeline(sentences):

@@ -404,6 +404,7 @@ def test_links_carry_what_is_known_to_other_mentions(tagger):
         assert values[0] == values[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", [name for name in herdner.BACKENDS if name not in ("exact", "viterbi", "dogs")])
 def test_constraints_hold_by_every_backend(tagger, backend):
     names = Names.of([("Washington", "ORG"), ("Mr Kibo", "LOC")], hard=True)

@@ -38,6 +38,7 @@ def other_language(text: str, language: str = "en") -> str | None:
     return LanguageCheck(language)(Tokenizer()(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["en", "nb", "da", "sv", "pt", "de"])
 @pytest.mark.parametrize("language", TEXTS)
 def test_only_texts_of_other_languages_are_recognised(model: str, language: str) -> None:
@@ -178,6 +179,7 @@ def test_the_service_returns_the_warning(tagger: herdner.Tagger) -> None:
     assert handler.tag(TEXTS["en"], backends, 0)["warnings"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "format"),
     [
@@ -195,6 +197,7 @@ def test_no_english_development_file_is_in_another_language(path: str, format: s
     assert_english(read_documents(shared_data(f"ner/{path}"), format, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "read"), [("tweebank/dev.bio", read_tweebank), ("gum", read_gum), ("litbank", read_litbank)]
 )

@@ -79,6 +79,7 @@ def test_a_name_that_is_unclear_once_takes_the_class_of_its_clear_mention():
     assert SkipChainLayer(IOB2).apply(sure, WORDS, OFFSETS).tags[5] == "B-LOC"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(herdner.BACKENDS) - {"viterbi", "icm"}))
 def test_any_backend_decodes(name):
     result = SkipChainLayer(IOB2, link_strength=2.0, backend=name).apply(SCORES, WORDS, OFFSETS, seed=5)

@@ -110,6 +110,7 @@ def test_ten_times_as_many_documents_take_no_more_memory(n_jobs):
     assert int(ran.stdout) < 8 * 1024  # kilobytes
 
 
+@pytest.mark.slow
 def test_eight_threads_equal_one(tagger):
     """``python tests/support/shared_tagger.py`` goes on for ten minutes."""
     found = share(tagger, 8, 2.0)

@@ -33,6 +33,7 @@ def saved(model: TaggerModel, **options: Any) -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.slow
 def test_a_shared_lexicon_is_not_stored_and_is_read_again(model: TaggerModel) -> None:
     whole, shared = saved(model), saved(model, shared_lexicon="en")
     assert len(shared) < 0.2 * len(whole)

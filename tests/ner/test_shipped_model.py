@@ -114,6 +114,7 @@ DEFAULT = ["PER", "PER", "LOC"]
 EXPECTED = {"de": ["PER", "ORG", "LOC"]}  # its corpora have few persons
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_models_of_other_languages(name: str) -> None:
     tagger = herdner.load(name)

@@ -35,6 +35,7 @@ def document(*sentences: Sequence[str]) -> Document:
     return Document.from_tokens([[f"w{i}" for i in range(len(tags))] for tags in sentences], sentences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [scheme for scheme in SCHEMES if scheme != "iob1"])
 def test_what_is_allowed_is_what_the_marks_allow(scheme):
     """All taggings that are well formed in IOB2 and fit the marks are, in any scheme, those that are allowed."""

@@ -73,6 +73,7 @@ def crfsuite_agrees(train: list[Document], test: list[Document], path: Path, **o
         assert tags == list(itertools.chain.from_iterable(expected))
 
 
+@pytest.mark.slow
 def test_tags_are_those_of_crfsuite(tmp_path):
     crfsuite_agrees(news("train"), news("dev"), tmp_path / "m.crfsuite", max_iterations=20)
 
@@ -310,6 +311,7 @@ def test_samplers_begin_with_the_best_state_of_the_chain(tagger, name):
         assert sampled.entities == best.entities
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_samples_repeat_by_seed_and_number_of_the_document(tagger, name):
     options = {"backend": name, "n_sweeps": 30, "record": "nothing"}  # the last state, not the best

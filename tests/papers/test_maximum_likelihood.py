@@ -29,6 +29,7 @@ def truth() -> np.ndarray:
 SLOW = [pytest.param(scan, marks=pytest.mark.slow) for scan in ("systematic", "dogs")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scan", ["uniform", *SLOW])
 def test_the_parameters_are_found(scan: str) -> None:
     """Test that the exact means of a model give its parameters, up to the noise of 3000 runs."""

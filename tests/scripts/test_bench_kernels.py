@@ -33,6 +33,7 @@ def test_a_quick_run_gives_every_measure() -> None:
     assert report["calibration_exp_ns"] > 0
 
 
+@pytest.mark.slow
 def test_one_group_alone_is_a_table() -> None:
     done = bench("--quick", "--only", "skip")
     assert done.returncode == 0, done.stderr

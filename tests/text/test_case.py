@@ -13,6 +13,7 @@ from herdner.text.entity import Entity
 from herdner.text.tags import Span
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "turn"), [("lower", str.lower), ("upper", str.upper)])
 @given(document=running_texts(), annotated=st.booleans())
 def test_only_the_case_of_tokens_changes(document, annotated, case, turn):

@@ -138,6 +138,7 @@ def test_all_words_of_the_corpora_are_split_as_by_spacy() -> None:
         assert TOKENIZER.tokens(text) == spacy_tokens(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES_WITH_RULES)
 def test_the_shipped_rules_are_those_of_spacy(language: str) -> None:
     """The exported rules equal those of the installed spaCy; later versions of spaCy may differ."""
@@ -509,6 +510,7 @@ def test_words_with_colliding_hashes_are_found() -> None:
     assert all(tokenizer.tokens(" ".join(words)) == words for _ in range(2))
 
 
+@pytest.mark.slow
 @given(st.lists(ANY_TEXT | NEWS_TEXT))
 def test_a_batch_is_tokenized_like_single_texts(texts: list[str]) -> None:
     alone = list(map(Tokenizer(), texts))

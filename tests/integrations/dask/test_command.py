@@ -32,6 +32,7 @@ def test_the_command_on_a_scheduler_s_address(
     assert "seed was 0, now it is 4" in one_line(again, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -96,6 +96,7 @@ def test_a_port_in_use_is_one_line(call: Call) -> None:
     assert "choose another --port" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said", "code"),
     [

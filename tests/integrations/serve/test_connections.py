@@ -98,6 +98,7 @@ def test_the_headers_of_a_second_request_have_it_too(address: tuple[str, int]) -
         assert ended(client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_CLIENT"])
 def test_the_one_that_has_been_idle_longest_makes_room(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch, limit: str

@@ -72,6 +72,7 @@ def pool(small: Tagger) -> Iterator[Pool]:
     pool.close()
 
 
+@pytest.mark.slow
 def test_a_tagger_is_handed_over(pool: Pool, small: Tagger) -> None:
     assert pool.about == {"model": "tagger", "labels": ["LOC", "PER"], "rules": []}
     found = answered(pool)["results"][0]
@@ -254,6 +255,7 @@ def test_only_a_few_large_bodies_are_parsed_at_the_same_time(monkeypatch: pytest
         assert through_guard(parts(1, 50), {"content-length": "50"}, large_bodies=most) == (200, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_workers", "most"), [(1, 2), (2, 2), (5, 5)])
 def test_the_application_takes_as_many_large_bodies_as_workers_and_at_least_two(
     app: Any, monkeypatch: pytest.MonkeyPatch, n_workers: int, most: int

@@ -127,6 +127,7 @@ def test_known_names_are_those_of_the_tagger(tagger: Tagger) -> None:
     assert handler.explain(ARTICLE, first.start, first.end, {"options": {}}, 0) == why.to_dict()
 
 
+@pytest.mark.slow
 def test_names_that_the_model_has_no_class_for() -> None:
     with pytest.raises(ValueError, match="name 1: the model has no label 'BANK'; it has LOC, ORG, PER"):
         create_app("en", names=[("Winam", "BANK")], limits=Limits(n_workers=1))

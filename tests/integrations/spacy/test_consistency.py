@@ -59,6 +59,7 @@ def english() -> Language:
     return nlp
 
 
+@pytest.mark.slow
 def test_missed_mentions_are_found_and_ids_stay() -> None:
     doc = ruled(("Ada Lovelace", "PERSON"))(TEXT)
     assert found(doc) == NAMES

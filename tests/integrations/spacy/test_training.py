@@ -134,6 +134,7 @@ def test_initialize_trains_what_the_tagger_would(corpus):
     assert nlp.evaluate(examples(nlp, corpus / "dev.spacy"))["ents_f"] > 0.6
 
 
+@pytest.mark.slow
 def test_initialize_with_spans_and_without_links_or_lexicon(corpus):
     nlp = spacy.blank("en")
     component = nlp.add_pipe("herdner", config={"model": None, "spans_key": "sc", "annotate_ents": False})
@@ -224,6 +225,7 @@ def test_nothing_to_learn_from():
         nlp.initialize()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [

@@ -231,6 +231,7 @@ def test_restoring_inverts_replacement_and_no_word_remains(style: StyleName, dat
                     assert word in COMMON or not re.search(rf"(?<!\w){word}(?!\w)", rest)
 
 
+@pytest.mark.slow
 def test_many_mentions_of_one_name() -> None:
     text = "Rivera ran. " * 20_000
     entities = tuple(Entity(i * 12, i * 12 + 6, "PER", "Rivera", 0.9, 0) for i in range(20_000))

@@ -45,6 +45,7 @@ def test_a_picture_is_denoised(flipped, call: Call):
     assert (flipped / "again.png").read_bytes() == (flipped / "out.png").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -64,6 +65,7 @@ def test_options(flipped, call: Call, options):
     assert wrong(flipped / "out.png", shapes()) < 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "bmp", "tif", "pgm", "gif", "webp", "jpg"])
 def test_formats(tmp_path, call: Call, suffix):
     y = shapes() ^ (np.random.default_rng(0).random((60, 70)) < 0.1)
@@ -120,6 +122,7 @@ def test_levels_of_grey(tmp_path, call: Call):
     assert (abs(found - greys) < 20).mean() > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (2, 2), (300, 1)])
 def test_small_pictures(tmp_path, call: Call, size):
     Image.new("L", size, 255).save(tmp_path / "in.png")

@@ -51,6 +51,7 @@ def iid(n: int) -> float:
     return (1 - ELEVEN.kernel_mean.squared_norm(H)) / n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["constant", "line-search", "fully-corrective"])
 @pytest.mark.parametrize("options", [{}, {"at_once": 10}, {"blocks": 2}], ids=["one by one", "at once", "blocks"])
 def test_fwss_is_better_than_exact_samples_of_the_same_number(step, options):

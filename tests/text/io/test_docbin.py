@@ -30,6 +30,7 @@ def read(data: bytes, **options):
     return list(read_documents(io.BytesIO(data), "spacy", **options))
 
 
+@pytest.mark.slow
 @given(documents=st.lists(running_texts(), max_size=3))
 def test_written_files_are_read_back(documents):
     stream = io.BytesIO()

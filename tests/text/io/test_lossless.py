@@ -37,6 +37,7 @@ def read(data: bytes, format: str) -> list[Document]:
     return list(read_documents(io.BytesIO(data), format))
 
 
+@pytest.mark.slow
 @given(rng=st.randoms(use_true_random=False), pair=st.sampled_from(PAIRS), n=st.integers(1, 4))
 def test_documents_survive_all_pairs_of_formats(rng: random.Random, pair: tuple[str, str], n: int) -> None:
     check_pair([random_document(rng) for _ in range(n)], *pair)
@@ -225,6 +226,7 @@ def test_one_warning_for_each_part_that_a_format_cannot_represent(
         assert "ids of 2 documents; these formats can: jsonl, csv, tsv, parquet, label-studio, doccano" in caplog.text
 
 
+@pytest.mark.slow
 def test_parts_that_herdner_has_computed_are_left_out_silently(
     call: Call, news_model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -122,6 +122,7 @@ def test_tokenizing_by_spacy_meets_nearly_all_borders():
     assert widened < 0.01 * total
 
 
+@pytest.mark.slow
 def test_scheme_of_the_files():
     first = next(read_documents(shared_data("ner/conll2003/eng.train"), "conll2003"))
     assert {tag[0] for tag in first.tags} == {"O", "I"}

@@ -31,6 +31,7 @@ def written(documents, format: str, **options) -> str:
     return stream.getvalue().decode("utf-8")
 
 
+@pytest.mark.slow
 @given(documents=st.lists(running_texts(), max_size=3))
 def test_conll_reads_back(documents):
     for scheme in ("iob1", "iob2", "iobes", "bilou"):
