@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -136,10 +135,10 @@ def _run(
 
     Raises:
         GraphFileError: The evidence has probability 0, or the graph has no possible joint state.
-        ValueError: The backend does not support the graph.
+        UnsupportedGraph: The backend does not support the graph.
     """
     from herdner.graph.files import GraphFileError
-    from herdner.graph.graph import ImpossibleGraph
+    from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
     from herdner.inference.backends.exact import Exact
 
     try:
@@ -151,10 +150,10 @@ def _run(
             return engine.infer(remaining, seed, record=_record(engine, task))
     except ImpossibleGraph:
         raise GraphFileError(_impossible_text(whole, observed, graph, evidence)) from None
-    except ValueError as error:
-        if observed and re.search(r"\bvariables? \d", str(error)):
-            raise type(error)(f"{error} (variables are numbered from 0 without the observed ones)") from None
-        raise
+    except UnsupportedGraph as error:
+        if not observed:
+            raise
+        raise UnsupportedGraph(f"{error} (variables are numbered from 0 without the observed ones)") from None
 
 
 def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, evidence: Path | None) -> str:

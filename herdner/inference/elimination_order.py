@@ -442,12 +442,17 @@ class EliminationOrder:
             starts: The graph of the search (see `adjacency`).
             neighbours: The neighbours of all variables.
         """
-        order, n_ordered = search.order, search.n_ordered
-        if n_ordered < len(order) or search.is_hopeless:
+        order, n_ordered, cost = search.order, search.n_ordered, _log2_cells(search)
+        if cost == math.inf:
             rest = np.setdiff1d(np.arange(len(order), dtype=np.int32), order[:n_ordered])
             return cls(np.concatenate([order[:n_ordered], rest]), math.inf, len(order), 0, 0)
         cells, peak = int(search.message_cells), int(search.peak_cells(starts, neighbours))
-        return cls(order, math.log2(search.cells + 1), search.width, cells, peak)
+        return cls(order, cost, search.width, cells, peak)
+
+
+def _log2_cells(search: GreedyOrder) -> float:
+    """Return log2 of the number of table cells of the order that a search found; infinity if it found none."""
+    return math.inf if search.is_hopeless or search.n_ordered < len(search.order) else math.log2(search.cells + 1)
 
 
 def adjacency(n_variables: int, scopes: Sequence[tuple[int, ...]]) -> tuple[Int64s, Int32s]:
@@ -508,12 +513,12 @@ def find_elimination_order(
     log_sizes = np.log2(sizes.astype(np.float64))
     if loops.least_largest_bucket(starts, neighbours, log_sizes) > LARGEST_LOG2_CELLS:
         return EliminationOrder(np.arange(n, dtype=np.int32), math.inf, n, 0, 0)
-    best, work, attempt = None, 0, 0
+    best, cost, work, attempt = None, math.inf, 0, 0
     # An entry that the search reads takes about as much time as one cell of a bucket takes in inference.
-    while best is None or attempt < 3 or (attempt < 500 and work < 2.0 ** min(best.log2_cells, 30.0) / 4):
+    while best is None or attempt < 3 or (attempt < 500 and work < 2.0 ** min(cost, 30.0) / 4):
         if best is not None and perf_counter() >= until:
             break
-        least = LARGEST_LOG2_CELLS if best is None else min(LARGEST_LOG2_CELLS, best.log2_cells)
+        least = min(LARGEST_LOG2_CELLS, cost)
         spread = 0.0 if attempt < 3 else (0.05, 0.2, 0.5)[attempt // 3 % 3]
         search = loops.GreedyOrder(starts, neighbours, log_sizes, attempt % 3, seed + attempt, least, spread)
         share = 0.5 if attempt < 2 else 1.0  # the third rule is the fastest on large graphs
@@ -522,9 +527,9 @@ def find_elimination_order(
             pass
         work += search.work
         attempt += 1
-        order = EliminationOrder.of(search, starts, neighbours)
-        if attempt == 1 and (search.is_hopeless or limit * _HOPELESS < order.log2_cells < math.inf):
-            return order
-        if best is None or order.log2_cells < best.log2_cells:
-            best = order
-    return best
+        new_cost = _log2_cells(search)
+        if best is None or new_cost < cost:
+            best, cost = search, new_cost
+        if attempt == 1 and (search.is_hopeless or limit * _HOPELESS < new_cost < math.inf):
+            break
+    return EliminationOrder.of(best, starts, neighbours)

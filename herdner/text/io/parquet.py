@@ -167,7 +167,7 @@ def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, i
         yield from ((row, (batch, i)) for i, row in enumerate(rows))
 
 
-def _check_groups(metadata: Any, groups: Sequence[int], size: int) -> int:
+def _check_groups(metadata: Any, groups: Sequence[int], size: int, advice: str | None = None) -> int:
     """Return the number of rows to read at a time, computed from the sizes of row groups in the file's metadata.
 
     Raise `ValueError` if a row group would unpack to far more than the file.
@@ -176,6 +176,7 @@ def _check_groups(metadata: Any, groups: Sequence[int], size: int) -> int:
         metadata: Metadata of the file.
         groups: Indices of the row groups.
         size: Size of the file in bytes.
+        advice: End of the error message; None is advice for a file that another program has written.
     """
     largest, most, most_values = 1, _MIN_LIMIT + _MAX_RATIO * size, _MIN_VALUES + _MAX_RATIO * size
     is_list = [metadata.schema.column(i).max_repetition_level > 0 for i in range(metadata.num_columns)]
@@ -186,13 +187,13 @@ def _check_groups(metadata: Any, groups: Sequence[int], size: int) -> int:
         if unpacked > most:
             raise ValueError(
                 f"row group {index + 1} would unpack to {unpacked >> 20} MiB; expected at most {most >> 20} MiB for a"
-                " file of this size; write the file again without compression"
+                f" file of this size; {advice or 'write the file again without compression'}"
             )
         n_values = max((column.num_values for column, flag in zip(columns, is_list, strict=True) if flag), default=0)
         if n_values > most_values:
             raise ValueError(
                 f"row group {index + 1} has a list column of {n_values:,} values; expected at most"
-                f" {most_values:,} for a file of this size; leave the column out"
+                f" {most_values:,} for a file of this size; {advice or 'leave the column out'}"
             )
         largest = max(largest, unpacked)
     return max(1, min(ROWS_READ, _BATCH_BYTES // largest))
@@ -300,11 +301,7 @@ def _write(
     for metadata in written:
         groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
         size = sum(group.column(k).total_compressed_size for group in groups for k in range(group.num_columns))
-        try:
-            _check_groups(metadata, range(len(groups)), size + metadata.serialized_size)
-        except ValueError as error:
-            fault = str(error).partition(";")[0]
-            raise ValueError(f"the Parquet file could not be read again ({fault}); write JSON lines instead") from None
+        _check_groups(metadata, range(len(groups)), size + metadata.serialized_size, "write JSON lines instead")
 
 
 def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
