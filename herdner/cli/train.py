@@ -166,7 +166,8 @@ def train(
     check_distinct({"--output": output, "--figure": figure})
     templates, learner = _links(links, language)
     sources, dev_sources = parse_sources(train, input_), parse_sources(dev or [], input_)
-    check_not_input(output, [source.path for source in [*sources, *dev_sources]])
+    corpora = [source.path for source in [*sources, *dev_sources]]
+    check_not_input(output, [*corpora, base, words.lexicon, *(words.gazetteer or ())])
     base_tagger, tokenizer_settings = _load_base(context, base, language)
     tokenizer = Tokenizer(tokenizer_settings)
     # The language is checked before training, because files of tokens are read without its rules; they need no spaCy.

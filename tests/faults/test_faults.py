@@ -266,6 +266,8 @@ def test_a_missing_input_is_one_line_and_the_others_are_tagged(
         ["denoise", "FILE", "LINK"],
         ["denoise", "OTHER", "out.png", "--figure", "LINK", "--truth", "FILE"],
         ["scan", "--graph", "FILE", "-o", "LINK"],
+        ["train", "--train", "OTHER", "--base", "FILE", "-o", "LINK"],
+        ["train", "--train", "OTHER", "--gazetteer", "OTHER", "--gazetteer", "FILE", "-o", "LINK"],
     ],
 )
 def test_an_output_that_is_an_input_is_refused(call: Call, tmp_path: Path, arguments: list[str]) -> None:
