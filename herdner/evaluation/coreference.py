@@ -22,7 +22,7 @@ import numpy as np
 
 from herdner.base.extras import check_extra
 from herdner.base.messages import format_count
-from herdner.evaluation.tabular import Tabular
+from herdner.evaluation.tabular import Tabular, percent
 from herdner.text.document import Document
 
 Clusters = Sequence[frozenset[Hashable]]
@@ -78,18 +78,9 @@ def muc(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    precision_sum, n_predicted = _muc_links(predicted, _owners(gold))
-    recall_sum, n_gold = _muc_links(gold, _owners(predicted))
-    return CoreferenceScore(precision_sum, n_predicted, recall_sum, n_gold)
-
-
-def _muc_links(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[int, int]:
-    common = links = 0
-    for cluster in clusters:
-        parts = {owners.get(mention, ("alone", mention)) for mention in cluster}
-        common += len(cluster) - len(parts)
-        links += len(cluster) - 1
-    return common, links
+    return _sum_clusters(
+        gold, predicted, lambda _, parts, __: parts.total() - len(parts), n_links=lambda size: size - 1
+    )
 
 
 def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
@@ -103,18 +94,7 @@ def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    precision_sum, n_predicted = _shares(predicted, _owners(gold))
-    recall_sum, n_gold = _shares(gold, _owners(predicted))
-    return CoreferenceScore(precision_sum, n_predicted, recall_sum, n_gold)
-
-
-def _shares(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[float, int]:
-    total, n_mentions = 0.0, 0
-    for cluster in clusters:
-        parts = Counter(owners[mention] for mention in cluster if mention in owners)
-        total += sum(count**2 for count in parts.values()) / len(cluster)
-        n_mentions += len(cluster)
-    return total, n_mentions
+    return _sum_clusters(gold, predicted, lambda size, parts, _: sum(count**2 for count in parts.values()) / size)
 
 
 def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
@@ -130,7 +110,7 @@ def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
     from scipy.sparse.csgraph import connected_components
 
     owners = _owners(predicted)
-    pairs = [(g, p, n) for g, c in enumerate(gold) for p, n in Counter(owners[m] for m in c if m in owners).items()]
+    pairs = [(g, p, n) for g, cluster in enumerate(gold) for p, n in _parts(cluster, owners).items()]
     total = 0.0
     if pairs:
         rows, columns, common = (np.array(each) for each in zip(*pairs, strict=True))
@@ -161,26 +141,40 @@ def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    precision_sum, n_predicted = _count_resolved(predicted, _owners(gold), gold)
-    recall_sum, n_gold = _count_resolved(gold, _owners(predicted), predicted)
-    return CoreferenceScore(precision_sum, n_predicted, recall_sum, n_gold)
 
-
-def _count_resolved(clusters: Clusters, owners: Mapping[Hashable, int], others: Clusters) -> tuple[float, int]:
-    total, n_mentions = 0.0, 0
-    for cluster in clusters:
-        size = len(cluster)
-        parts = Counter(owners[mention] for mention in cluster if mention in owners)
+    def resolved(size: int, parts: Counter[int], others: Clusters) -> float:
         if size == 1:
-            total += any(len(others[owner]) == 1 for owner in parts)
-        else:
-            total += size * sum(count * (count - 1) for count in parts.values()) / (size * (size - 1))
-        n_mentions += size
-    return total, n_mentions
+            return any(len(others[owner]) == 1 for owner in parts)
+        return size * sum(count * (count - 1) for count in parts.values()) / (size * (size - 1))
+
+    return _sum_clusters(gold, predicted, resolved)
+
+
+def _sum_clusters(
+    gold: Clusters, predicted: Clusters, credit: Callable[[int, Counter[int], Clusters], float],
+    n_links: Callable[[int], int] = lambda size: size,
+) -> CoreferenceScore:  # fmt: skip
+    """Sum the credit and the weight of each predicted cluster (precision) and of each gold cluster (recall).
+
+    ``credit`` is called with the size of a cluster, the number of its mentions in each cluster of the other side, and
+    the clusters of the other side. ``n_links`` returns the weight of a cluster of a given size.
+    """
+    sums: list[float] = []
+    for clusters, others in ((predicted, gold), (gold, predicted)):
+        owners, total = _owners(others), 0.0
+        for cluster in clusters:
+            total += credit(len(cluster), _parts(cluster, owners), others)
+        sums += [total, sum(n_links(len(cluster)) for cluster in clusters)]
+    return CoreferenceScore(*sums)
 
 
 def _owners(clusters: Clusters) -> dict[Hashable, int]:
     return {mention: index for index, cluster in enumerate(clusters) for mention in cluster}
+
+
+def _parts(cluster: frozenset[Hashable], owners: Mapping[Hashable, int]) -> Counter[int]:
+    """Count the mentions of a cluster in each cluster of the other side."""
+    return Counter(owners[mention] for mention in cluster if mention in owners)
 
 
 MEASURES: Mapping[str, Callable[[Clusters, Clusters], CoreferenceScore]] = {
@@ -215,10 +209,10 @@ class NameScores(Tabular):
     def rows(self) -> list[tuple[str, ...]]:
         """Return the rows of the table of scores: one for each measure, and one for the mean F1."""
         rows: list[tuple[str, ...]] = [
-            (name, f"{100 * score.precision:.2f}", f"{100 * score.recall:.2f}", f"{100 * score.f1:.2f}")
+            (name, percent(score.precision), percent(score.recall), percent(score.f1))
             for name, score in self.scores.items()
         ]
-        return [*rows, ("mean of MUC, B-cubed and CEAF-e", "", "", f"{100 * self.mean_f1:.2f}")]
+        return [*rows, ("mean of MUC, B-cubed and CEAF-e", "", "", percent(self.mean_f1))]
 
     def summary(self) -> str:
         """Return the line of text below the table of scores."""
@@ -270,7 +264,5 @@ def evaluate_names(gold: Iterable[Document], predicted: Iterable[Document], ment
         for name, measure in MEASURES.items():
             totals[name] = totals[name].plus(measure(gold_clusters, predicted_clusters))
     if not n_names:
-        raise ValueError(
-            "no gold entity has a `name_id`; give files that store it, such as JSON lines with the key 'name_id'"
-        )
+        raise ValueError("no gold entity has a `name_id`; give files that store it, such as JSON lines")
     return NameScores(totals, n_documents, n_names, mentions)
