@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from herdner.evaluation.scores import pair_documents
 from herdner.evaluation.tabular import Tabular, percent
 from herdner.text.document import Document
@@ -241,17 +243,11 @@ def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list
 
     A run ends at the next span or at the end of the sentence. For a tagged token, return the index of the token.
     """
-    ends = [0] * document.n_tokens
-    for start, end in zip(document.sentence_offsets[:-1].tolist(), document.sentence_offsets[1:].tolist(), strict=True):
-        ends[start:end] = [end] * (end - start)
-    last = 0
+    boundaries = np.unique([*document.sentence_offsets.tolist(), *(start for start, _ in spans)])
+    tokens = np.arange(document.n_tokens)
+    ends: list[int] = boundaries[np.searchsorted(boundaries, tokens, side="right")].tolist()
     for start, end in spans:
-        for token in range(start - 1, last - 1, -1):
-            if ends[token] <= start:
-                break
-            ends[token] = start
         ends[start:end] = range(start, end)
-        last = end
     return ends
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from herdner.base.extras import import_extra
@@ -89,24 +90,19 @@ def partial_scores(gold: Sequence[Document], predicted: Sequence[Document]) -> P
     return PartialScores(_rows(results["overall"]), {label: _rows(by_label[label]) for label in labels})
 
 
-def _sentence_groups(pair: DocumentSpans) -> Iterator[tuple[list[Span], list[Span]]]:
-    """Yield the gold and predicted spans of each sentence; sentences that share a span are treated as one.
+def _sentence_groups(pair: DocumentSpans) -> list[tuple[list[Span], list[Span]]]:
+    """Return the gold and predicted spans of each sentence; sentences that share a span are treated as one.
 
     nervaluate takes quadratic time in the length of its input. These groups make the time linear and do not change the
     result, because only overlapping spans are matched.
     """
-    boundaries = [int(boundary) for boundary in pair.sentence_offsets]
     inside = {at for spans in pair[:2] for start, end, _ in spans for at in range(start + 1, end)}
-    iterators = [iter(spans) for spans in pair[:2]]
-    upcoming = [next(spans, None) for spans in iterators]
-    for _, end in pairwise(boundary for boundary in boundaries if boundary not in inside):
-        group: tuple[list[Span], list[Span]] = ([], [])
-        for side in (0, 1):
-            while (span := upcoming[side]) is not None and span.start < end:
-                group[side].append(span)
-                upcoming[side] = next(iterators[side], None)
-        if any(group):
-            yield group
+    boundaries = [boundary for boundary in pair.sentence_offsets.tolist() if boundary not in inside]
+    groups: dict[int, tuple[list[Span], list[Span]]] = defaultdict(lambda: ([], []))
+    for side in (0, 1):
+        for span in pair[side]:
+            groups[bisect_right(boundaries, span.start)][side].append(span)
+    return [group for _, group in sorted(groups.items())]
 
 
 def _records(spans: Sequence[Span]) -> list[dict[str, Any]]:
