@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib.resources import files
 
 from herdner.base.extras import MissingExtra, check_extra, import_extra
+from herdner.base.messages import format_count
 from herdner.evaluation.report.figures import draw_figures
-from herdner.evaluation.report.sections import cards, document_count, headline, sections, split_example
+from herdner.evaluation.report.sections import cards, headline, sections, split_example
 from herdner.evaluation.report.values import Report
 
 
@@ -57,5 +58,5 @@ def to_html(report: Report) -> str:
         cards=cards(report),
         sections=[(section, [(type(b).__name__, b) for b in section.blocks]) for section in sections(report, figures)],
         split_example=split_example,
-        document_count=document_count,
+        format_count=format_count,
     )

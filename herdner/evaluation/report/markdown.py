@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from herdner.base.messages import format_count
 from herdner.evaluation.errors import FrequentError
 from herdner.evaluation.report.sections import (
     Block,
@@ -14,7 +15,6 @@ from herdner.evaluation.report.sections import (
     ReportFigure,
     ReportTable,
     describe_error,
-    document_count,
     headline,
     sections,
     split_example,
@@ -71,7 +71,8 @@ def _cell(cell: ConfusionCell | None) -> str:
 
 
 def _error_lines(error: FrequentError) -> Iterator[str]:
-    yield f"- {error.count:,} x {_escape(describe_error(error))} ({document_count(error)})"
+    documents = format_count(error.n_documents, "document")
+    yield f"- {error.count:,} x {_escape(describe_error(error))} ({documents})"
     for example in error.examples:
         pieces = [
             f"**{_escape(piece)}**" if sides and piece.strip() else _escape(piece)

@@ -347,18 +347,6 @@ def describe_error(error: FrequentError) -> str:
     return f"{error.kind}: {gold} -> {predicted}"
 
 
-def document_count(error: FrequentError) -> str:
-    """Format the number of documents that contain an error, such as "2 documents".
-
-    Args:
-        error: The error.
-
-    Returns:
-        For example "2 documents".
-    """
-    return format_count(error.n_documents, "document")
-
-
 def split_example(example: ErrorExample) -> list[tuple[str, str]]:
     """Split the text of an example at the entity boundaries.
 
