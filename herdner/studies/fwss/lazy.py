@@ -68,9 +68,7 @@ def lazy_fwss(
     options.setdefault("n_steps", 10)
     plan = FwssOptions(**options)
     if plan.step == "constant":
-        raise ValueError(
-            "lazy_fwss does not support step='constant', because equal weights ignore duality gaps; use another `step`"
-        )
+        raise ValueError("lazy_fwss does not support step='constant', which ignores duality gaps; use another `step`")
     check_real(accuracy, "accuracy", 1)
     bandwidth = float(resolve_bandwidth(plan.bandwidth, points, scores))
     mean = resolve_kernel_mean(plan.kernel_mean, target)
@@ -144,7 +142,7 @@ class _LazySampler:
         """Take a Frank-Wolfe step towards a candidate point. The candidate becomes a particle if it is not one yet."""
         run = self.run
         if self.particle[candidate] >= 0:
-            run.weights = run.rule.towards(int(self.particle[candidate]))
+            run.weights = self.rule.towards(int(self.particle[candidate]))
             return
         run.keep(self.points[candidate : candidate + 1])
         self.particle[candidate] = run.n - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,52 +25,6 @@ class StepResult(NamedTuple):
     weights: Floats
     steps: Floats
     gaps: Floats
-
-
-class StepRule(Protocol):
-    """Frank-Wolfe step rule, which computes the weights of all particles when new particles are added.
-
-    Attributes:
-        jitter: The number that was added to the diagonal of the Gram matrix in the last solution of a linear system.
-    """
-
-    jitter: float
-
-    def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Replace the particles and the bandwidth; return the weights of the particles.
-
-        Args:
-            x: float64[N, d].
-            scores: float64[N, d].
-            bandwidth: Bandwidth of the kernel.
-            weights: float64[N].
-
-        Returns:
-            float64[N], the weights.
-        """
-        ...
-
-    def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Take a Frank-Wolfe step towards each new particle, and return the new weights of all particles.
-
-        Args:
-            x: float64[N, d], all particles, the new ones last.
-            scores: float64[N, d].
-            bandwidth: Bandwidth of the kernel.
-            n_new: Number of new particles.
-        """
-        ...
-
-    def towards(self, particle: int) -> Floats:
-        """Take a Frank-Wolfe step towards an existing particle, and return the new weights of all particles.
-
-        Args:
-            particle: Index of the particle.
-
-        Returns:
-            float64[N], the weights.
-        """
-        ...
 
 
 class Embedding:
@@ -140,31 +94,38 @@ class ConstantStep:
     """Step rule that gives all particles equal weights.
 
     The step size is 1 / (n + 1) for n earlier particles.
+
+    Attributes:
+        jitter: The number that was added to the diagonal of the Gram matrix in the last solution of a linear system.
     """
 
     jitter = 0.0
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Return ``weights`` unchanged; see `StepRule.restart`."""
+        """Replace the particles and the bandwidth; return the weights of the particles.
+
+        Args:
+            x: float64[N, d].
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+            weights: float64[N].
+
+        Returns:
+            float64[N], the weights; this rule returns them unchanged.
+        """
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Give all particles equal weights; see `StepRule.add`."""
-        n = len(x)
-        return StepResult(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
-
-    def towards(self, particle: int) -> Floats:
-        """Refuse a step towards a single particle, which equal weights do not allow; see `StepRule.towards`.
+        """Take a Frank-Wolfe step towards each new particle, and return the new weights of all particles.
 
         Args:
-            particle: See `StepRule.towards`.
-
-        Raises:
-            ValueError: Always.
+            x: float64[N, d], all particles, the new ones last.
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+            n_new: Number of new particles.
         """
-        raise ValueError(
-            "step='constant' gives equal weights, which this sampler does not support; use step='line-search'"
-        )
+        n = len(x)
+        return StepResult(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
 
 
 class LineSearch:
@@ -184,13 +145,13 @@ class LineSearch:
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Replace the particles; see `StepRule.restart`."""
+        """Replace the particles; see `ConstantStep.restart`."""
         self.embedding.restart(x, scores, bandwidth)
         self._weights = weights
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Take a Frank-Wolfe step towards each new particle; see `StepRule.add`."""
+        """Take a Frank-Wolfe step towards each new particle; see `ConstantStep.add`."""
         self.embedding.add(x, scores, bandwidth, n_new)
         self._weights = np.append(self._weights, np.zeros(n_new))
         z, _, self.jitter = self.embedding.at_particles()
@@ -199,7 +160,14 @@ class LineSearch:
         return StepResult(self._weights, steps, gaps)
 
     def towards(self, particle: int) -> Floats:
-        """Take a Frank-Wolfe step towards an existing particle; see `StepRule.towards`."""
+        """Take a Frank-Wolfe step towards an existing particle, and return the new weights of all particles.
+
+        Args:
+            particle: Index of the particle.
+
+        Returns:
+            float64[N], the weights.
+        """
         self._towards(particle, self.embedding.at_particles()[0])
         return self._weights
 
@@ -293,14 +261,14 @@ class FullyCorrective:
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Replace the particles, and compute their weights; see `StepRule.restart`."""
+        """Replace the particles, and compute their weights; see `ConstantStep.restart`."""
         refuse_duplicates(x, "particles")
         self.embedding.restart(x, scores, bandwidth)
         self._weights = self._solve()[0]
         return self._weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Add the new particles, and recompute the weights of all particles; see `StepRule.add`."""
+        """Add the new particles, and recompute the weights of all particles; see `ConstantStep.add`."""
         refuse_duplicates(x, "particles", n_new)
         self.embedding.add(x, scores, bandwidth, n_new)
         before = np.append(self._weights, np.zeros(n_new))
@@ -310,7 +278,7 @@ class FullyCorrective:
         return StepResult(self._weights, self._weights[new.start :], gaps)
 
     def towards(self, particle: int) -> Floats:
-        """Return the weights unchanged, because they are already optimal; see `StepRule.towards`."""
+        """Return the weights unchanged, because they are already optimal; see `LineSearch.towards`."""
         return self._weights
 
     def _solve(self) -> tuple[Floats, Floats]:
@@ -337,6 +305,10 @@ def gap_to(matrix: Floats, z: Floats, weights: Floats, particle: int) -> tuple[f
     difference[particle] -= 1
     towards = matrix @ difference
     return float(weights @ towards - difference @ z), float(difference @ towards)
+
+
+StepRule = ConstantStep | LineSearch | FullyCorrective
+"""Step rule of Frank-Wolfe, which computes the weights of all particles when new particles are added."""
 
 
 def make_rule(step: str, mean: KernelMean | None) -> StepRule:
