@@ -59,22 +59,15 @@ def sgld(
         DivergenceError: A coordinate of a chain is not finite.
     """
     target, rng = as_target(target), generator(seed)
-    n, chains, every = (
-        check_integer(n_samples, "n_samples"),
-        check_integer(n_chains, "n_chains"),
-        check_integer(thin, "thin"),
-    )
+    n, chains = check_integer(n_samples, "n_samples"), check_integer(n_chains, "n_chains")
+    every = check_integer(thin, "thin")
     if not (0 < step_size < np.inf and 0 <= decay < np.inf):
         raise ValueError(f"`step_size` must be above 0, and `decay` must be at least 0, got {step_size} and {decay}")
-    previous = resume_points(start, target, n, "n_samples")
-    x, resumed = _states(target, previous, chains, init, rng)
-    batches, samples, t = (
-        GradientBatches(target.density, batch_size, rng),
-        [previous.x],
-        int(previous.history.get("t", [0])[-1]),
-    )
-    n_steps = (0 if resumed else check_integer(burn_in, "burn_in", 0)) + every * -(-(n - len(previous)) // chains)
-    first = 0 if resumed else burn_in
+    previous, x = _begin(target, start, n, chains, init, rng)
+    batches, samples = GradientBatches(target.density, batch_size, rng), [previous.x]
+    t = int(previous.history.get("t", [0])[-1])
+    first = 0 if len(previous) else check_integer(burn_in, "burn_in", 0)
+    n_steps = first + every * -(-(n - len(previous)) // chains)
     began = time.perf_counter()
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(n_steps):
@@ -129,19 +122,15 @@ def hmc(
         ValueError: An argument is out of range.
     """
     target, rng = as_target(target), generator(seed)
-    n, chains, every = (
-        check_integer(n_samples, "n_samples"),
-        check_integer(n_chains, "n_chains"),
-        check_integer(thin, "thin"),
-    )
+    n, chains = check_integer(n_samples, "n_samples"), check_integer(n_chains, "n_chains")
+    every = check_integer(thin, "thin")
     check_integer(n_leapfrog, "n_leapfrog")
     if step_size is not None and not (np.isfinite(step_size) and step_size > 0):
         raise ValueError(f"`step_size` must be above 0, got {step_size}")
-    previous = resume_points(start, target, n, "n_samples")
-    x, resumed = _states(target, previous, chains, init, rng)
+    previous, x = _begin(target, start, n, chains, init, rng)
     began = time.perf_counter()
     dynamics = _Dynamics(target.density, x, n_leapfrog, rng)
-    if resumed and "step_size" in previous.history:
+    if len(previous) and "step_size" in previous.history:
         dynamics.size, dynamics.scale = float(previous.history["step_size"][0]), previous.history["scale"]
     else:
         dynamics.warm_up(check_integer(n_warmup, "n_warmup", 0), step_size)
@@ -224,16 +213,17 @@ class _Dynamics:
         return self._density.grad(x)
 
 
-def _states(
-    target: Target, previous: Points, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator
-) -> tuple[Floats, bool]:
-    """Return the initial states of n chains, float64[n, d], and whether the chains continue an earlier run."""
+def _begin(
+    target: Target, start: Points | None, n_samples: int, n: int, init: ArrayLike, rng: np.random.Generator
+) -> tuple[Points, Floats]:
+    """Return the samples of the earlier run ``start``, and the initial states of n chains, float64[n, d]."""
+    previous = resume_points(start, target, n_samples, "n_samples")
     if len(previous):
         if len(previous) < n:
             raise ValueError(f"`start` must have at least {n} samples, one per chain, got {len(previous)}")
         # Samples of the chains alternate, so the chain of a sample is the sample's index modulo n.
         last = np.arange(len(previous) - n, len(previous))
-        return previous.x[last[np.argsort(last % n)]], True
+        return previous, previous.x[last[np.argsort(last % n)]]
     if not isinstance(init, str) and np.shape(init)[:1] != (n,):
         raise ValueError(f"`init` must have {n} points, one per chain, got shape {np.shape(init)}")
-    return first_points(init, target, n, rng), False
+    return previous, first_points(init, target, n, rng)
