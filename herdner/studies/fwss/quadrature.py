@@ -12,9 +12,7 @@ from herdner.base.extras import import_extra
 from herdner.studies.fwss.kernels import KernelMean, as_kernel_mean, as_points, fixed_bandwidth, gram
 from herdner.studies.fwss.stein import check_scores, stein_kernel
 
-_linalg = import_extra("scipy.linalg", "Stein sampling needs SciPy")
-cho_solve = _linalg.cho_solve
-solve_triangular = _linalg.solve_triangular
+linalg = import_extra("scipy.linalg", "Stein sampling needs SciPy")
 
 _FIRST_JITTER, _LAST_JITTER = 1e-13, 1e-4  # relative to the mean diagonal element
 _REFINEMENTS, _RESIDUAL = 20, 1e-9
@@ -76,12 +74,12 @@ class GramSystem:
         """
         self._factor()
         root = (self._root[: self._n, : self._n], True)
-        w = cast(Floats, cho_solve(root, right, check_finite=False))
+        w = cast(Floats, linalg.cho_solve(root, right, check_finite=False))
         for _ in range(_REFINEMENTS):
             residual = right - self.matrix @ w
             if np.abs(residual).max() < _RESIDUAL:
                 break
-            w = w + cast(Floats, cho_solve(root, residual, check_finite=False))
+            w = w + cast(Floats, linalg.cho_solve(root, residual, check_finite=False))
         return w
 
     def _factor(self) -> None:
@@ -108,7 +106,7 @@ class GramSystem:
     def _extend(self, n: int) -> bool:
         """Compute row ``n`` of the Cholesky factor; return False if rounding errors require a larger jitter."""
         row = self._matrix[n, : n + 1]
-        part = cast(Floats, solve_triangular(self._root[:n, :n], row[:n], lower=True, check_finite=False))
+        part = cast(Floats, linalg.solve_triangular(self._root[:n, :n], row[:n], lower=True, check_finite=False))
         pivot = row[n] + self.jitter - part @ part
         if pivot < self.jitter / 2:
             return False
@@ -135,10 +133,7 @@ def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None)
     for i in range(len(x) - n_new, len(x)):
         same = np.flatnonzero((x[:i] == x[i]).all(axis=1))
         if len(same):
-            raise ValueError(
-                f"{what} {same[0]} and {i} are equal, which makes the Gram matrix singular; remove one, or use"
-                " distinct starting points"
-            )
+            raise ValueError(f"{what} {same[0]} and {i} are equal, which makes the Gram matrix singular; remove one")
 
 
 def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[Floats, float]:

@@ -14,10 +14,7 @@ from herdner.base.extras import import_extra
 from herdner.graph import DensityFactors, FactorGraph, Reals
 from herdner.studies.fwss.targets import GammaOfExp, Target, check_data, grad_scaled_normal, log_scaled_normal
 
-_special = import_extra("scipy.special", "Stein sampling needs SciPy")
-expit = _special.expit
-log_expit = _special.log_expit
-logsumexp = _special.logsumexp
+special = import_extra("scipy.special", "Stein sampling needs SciPy")
 
 Terms = Int64s | None
 _CHUNK = 2**18  # number of hidden-unit values per piece; a piece fits into a cache
@@ -89,18 +86,18 @@ class LogisticRegression:
             float64[M].
         """
         new = np.column_stack([np.asarray(inputs, float), np.ones(len(np.asarray(inputs)))])
-        return np.clip(weights @ expit(x[:, :-1] @ new.T) / weights.sum(), 0, 1)
+        return np.clip(weights @ special.expit(x[:, :-1] @ new.T) / weights.sum(), 0, 1)
 
     def _margins(self, w: Floats, terms: Terms) -> tuple[Floats, Floats, Floats]:
         inputs, signs = (self.inputs, self.outputs) if terms is None else (self.inputs[terms], self.outputs[terms])
         return inputs, signs, (w @ inputs.T) * signs
 
     def _log_likelihood(self, w: Floats, terms: Terms) -> Floats:
-        return log_expit(self._margins(w, terms)[2]).sum(axis=1)
+        return special.log_expit(self._margins(w, terms)[2]).sum(axis=1)
 
     def _grad(self, w: Floats, terms: Terms) -> Floats:
         inputs, signs, margins = self._margins(w, terms)
-        return (expit(-margins) * signs) @ inputs
+        return (special.expit(-margins) * signs) @ inputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +226,7 @@ class NeuralRegression:
         used = shares > 0
         z = (expected - means[used]) / deviations[used, None]
         logs = -0.5 * z * z - np.log(deviations[used, None] * np.sqrt(2 * np.pi))
-        likelihood = cast(Floats, logsumexp(logs, axis=0, b=shares[used, None]))
+        likelihood = cast(Floats, special.logsumexp(logs, axis=0, b=shares[used, None]))
         return float(np.sqrt(((expected - shares @ means) ** 2).mean())), float(np.mean(likelihood))
 
     def _scale_inputs(self, inputs: Floats) -> Floats:
