@@ -60,9 +60,7 @@ def entity_confidences(gold: Sequence[Document], predicted: Sequence[Document]) 
             )
         for entity, span in zip(guess.entities, spans, strict=True):
             if entity.confidence is None:
-                raise ValueError(
-                    f"document {guess.id!r}: {entity.text!r} has no confidence; set a confidence for every entity"
-                )
+                raise ValueError(f"document {guess.id!r}: {entity.text!r} has no confidence; set it for every entity")
             if not 0 <= entity.confidence <= 1:
                 raise ValueError(
                     f"document {guess.id!r}: the confidence of {entity.text!r} must be between 0 and 1, "

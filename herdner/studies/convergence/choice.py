@@ -77,19 +77,17 @@ def choose_error_bound(
     if not values or sorted(values) != list(values) or not all(c >= 0 for c in values):
         raise ValueError(f"`candidates` must be increasing error bounds of at least 0, got {list(candidates)}")
     compiled, rng = compile_tables(graph), generator(seed)
+    sharing = blanket_sharing() if sharing is None else sharing
     lengths = np.array([n_sweeps >> k for k in reversed(range(_HALVINGS + 1))], np.int64)
 
     def marginals(plan: Gibbs, child: int) -> Floats:
-        results = [replace(plan, n_sweeps=int(n)).infer(compiled, child).marginals for n in lengths]
-        return np.array(results)
+        return np.array([replace(plan, n_sweeps=int(n)).infer(compiled, child).marginals for n in lengths])
 
     differences = np.zeros((len(values), len(lengths)))
     for one, other in rng.integers(0, 2**63, (runs, 2)).tolist():
         reference = marginals(plain_gibbs(record=_RECORD), one)
         for k, c in enumerate(values):
-            plan = bounded_error_gibbs(
-                error_bound=c, sharing=blanket_sharing() if sharing is None else sharing, record=_RECORD
-            )
+            plan = bounded_error_gibbs(error_bound=c, sharing=sharing, record=_RECORD)
             differences[k] += np.abs(marginals(plan, other) - reference).mean(axis=(1, 2)) / runs
     logs = np.log(np.maximum(differences, 1e-300))
     falls = -np.polyfit(np.log(lengths), logs.T, 1)[0]

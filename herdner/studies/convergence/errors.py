@@ -138,10 +138,7 @@ def _counts(visits: ArrayLike, focus: Focus) -> Floats:
     if counts.size != math.prod(shape):
         raise ValueError(f"`visits` must have shape {list(shape)}, got {list(counts.shape)}")
     if not (counts.min() >= 0 and counts.sum() > 0):
-        raise ValueError(
-            "`visits` must contain at least one sample and no negative count, got counts of"
-            f" {counts.min():g} to {counts.max():g}"
-        )
+        raise ValueError(f"`visits` must hold at least one sample and no negative count, got minimum {counts.min():g}")
     return counts.reshape(shape)
 
 

@@ -86,25 +86,17 @@ def compare_methods(
     first = noise.most_likely(observed.y)
     against = first if truth is None else truth
     word = "changed" if truth is None else "wrong"
-    tiles = [
-        ComparisonTile(
-            f"as observed\n{_share(first != against)} wrong" if truth is not None else "as observed",
-            first,
-            first != against,
-        )
-    ]
-    for title, (backend, estimate) in comparison_methods(n_sweeps).items():
+    title = "as observed" if truth is None else f"as observed\n{_share(first != against)} wrong"
+    tiles = [ComparisonTile(title, first, first != against)]
+    for method, (backend, estimate) in comparison_methods(n_sweeps).items():
         try:
             denoised: DenoisedPicture = denoise(observed.y, noise, coupling, backend, estimate, seed)  # type: ignore[arg-type]
         except ValueError as error:  # with many labels, the herding weights may exceed the memory limit
-            logging.getLogger(__name__).warning("%s is omitted from the comparison: %s", title, error)
+            logging.getLogger(__name__).warning("%s is omitted from the comparison: %s", method, error)
             continue
         marked = denoised.labels != against
-        tiles.append(
-            ComparisonTile(
-                f"{title}, {denoised.result.seconds:.2g} s\n{_share(marked)} {word}", denoised.labels, marked
-            )
-        )
+        title = f"{method}, {denoised.result.seconds:.2g} s\n{_share(marked)} {word}"
+        tiles.append(ComparisonTile(title, denoised.labels, marked))
     return tiles
 
 

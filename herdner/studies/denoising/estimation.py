@@ -40,9 +40,7 @@ def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = M
     check_real(most, "most", 0)
     x = np.asarray(labels)
     if x.ndim != 2 or not x.size or x.dtype.kind not in "iub" or int(x.min()) < 0 or int(x.max()) >= n_labels:
-        raise ValueError(
-            f"`labels` must be integers from 0 to {n_labels - 1} of shape [rows, columns], got {x.tolist()!s:.80}"
-        )
+        raise ValueError(f"`labels` must be integers from 0 to {n_labels - 1}, [rows, columns], got {x.tolist()!s:.80}")
     counts = _neighbour_counts(x, n_labels)
     step = max(1, len(counts) // _PIXELS)
     distinct, times = np.unique(
@@ -99,7 +97,7 @@ def estimate_parameters(
     state = noise.most_likely(y)
     fixed, current = coupling is not None, _FIRST if coupling is None else coupling
     sampler = circular_dhg(_SWEEPS, _BURN_IN, n_bins=1, record=Record(best=False))
-    history: list[tuple[Noise, float]] = []
+    couplings: list[float] = []
     for _ in range(_ROUNDS):
         result = sampler.infer(posterior_graph(y, noise, current), rng, start=state.ravel())
         assert result.marginals is not None
@@ -108,12 +106,12 @@ def estimate_parameters(
             noise = noise.refit(y.ravel(), result.marginals, refit_levels)
         if not fixed:
             current = max(0.0, pseudo_likelihood_coupling(state, noise.n_labels))
-        history.append((noise, current))
+        couplings.append(current)
         if fixed and not refit_noise:
             break
     if fixed:
         return noise, current
-    return noise, float(np.mean([value for _, value in history[-4:]]))
+    return noise, float(np.mean(couplings[-4:]))
 
 
 def _centre(y: NDArray[Any]) -> NDArray[Any]:

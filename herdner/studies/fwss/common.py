@@ -180,9 +180,7 @@ class GradientBatches:
         if batch_size is not None:
             check_integer(batch_size, "batch_size")
             if not density.n_terms:
-                raise ValueError(
-                    "`batch_size` needs a target with data terms; set `n_terms` of the target's density factors"
-                )
+                raise ValueError("`batch_size` needs a target with data terms; set `n_terms` of the density factors")
         self._density, self._size, self._rng = density, batch_size, rng
         self.n_gradients = 0
 
@@ -302,9 +300,7 @@ def resume_points(start: Points | None, target: Target, n: int, name: str = "n_p
     if not isinstance(start, Points):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise ValueError(f"`start` must be the Points that a sampler returned, got {type(start).__name__}")
     if start.x.ndim != 2 or start.x.shape[1] != target.dim:
-        raise ValueError(
-            f"the points of `start` must have shape [N, {target.dim}] for this target, got {start.x.shape}"
-        )
+        raise ValueError(f"points of `start` must have shape [N, {target.dim}] for this target, got {start.x.shape}")
     if len(start) > n:
         raise ValueError(f"`{name}` includes the points of `start` and must be at least {len(start)}, got {n}")
     if start.scores is None:

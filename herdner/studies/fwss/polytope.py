@@ -60,9 +60,7 @@ class MarginalPolytope:
         """
         points, p, h = as_points(x, "points"), np.asarray(chances, float), fixed_bandwidth(bandwidth)
         if p.shape != (len(points),) or not (p >= 0).all() or not np.isclose(p.sum(), 1):
-            raise ValueError(
-                f"`chances` must be {len(points)} probabilities with sum 1, one per point, got {p.tolist()!s:.80}"
-            )
+            raise ValueError(f"`chances` must be {len(points)} probabilities with sum 1, got {p.tolist()!s:.80}")
         refuse_duplicates(points)
         off = _complements(points, h)
         heights = [_height(off, i) for i in range(len(p))]

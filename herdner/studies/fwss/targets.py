@@ -137,9 +137,7 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
     try:
         roots = np.linalg.cholesky(spreads)
     except np.linalg.LinAlgError:
-        raise ValueError(
-            f"each covariance must be symmetric and positive definite, got {spreads.tolist()!s:.80}"
-        ) from None
+        raise ValueError(f"covariances must be symmetric and positive definite, got {spreads.tolist()!s:.80}") from None
     mixture = _Mixture.of(shares, centres, roots)
 
     def draw(rng: np.random.Generator, size: int) -> Floats:
