@@ -21,7 +21,9 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from timing import best_times
 
+from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import compile_tables
 from herdner.graph.uai_files import read_evidence, read_uai
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
@@ -32,12 +34,10 @@ PYAGRUM_TOLERANCE = 1e-15  # of the change of its messages; a larger one leaves 
 MOST_SWEEPS = 1000
 
 
-def read_reduced(path: Path) -> ReducedGraph:
-    """Read a graph and its evidence, and return the graph without observed variables and impossible states."""
-    graph = read_uai(path)
-    evidence = path.with_name(path.name + ".evid")
-    compiled = compile_tables(graph.condition(read_evidence(evidence, graph)) if evidence.exists() else graph)
-    return reduce_tables(compiled)
+def read_conditioned(path: Path) -> FactorGraph:
+    """Read a graph, and condition it on its evidence if there is a file of evidence."""
+    graph, evidence = read_uai(path), path.with_name(path.name + ".evid")
+    return graph.condition(read_evidence(evidence, graph)) if evidence.exists() else graph
 
 
 def propagate(reduced: ReducedGraph, schedule: Schedule, tolerance: float, n_sweeps: int) -> MessagePassing:
@@ -52,15 +52,14 @@ def propagate(reduced: ReducedGraph, schedule: Schedule, tolerance: float, n_swe
 def herdner_sweep_seconds(reduced: ReducedGraph) -> float:
     """Return the seconds of a sweep of herdner: the shortest of five measurements of 20 sweeps."""
     loop = MessagePassing(FactorLayout.of(reduced), 1, 0.0, 1.0).loop
-    best = math.inf
-    for _ in range(5):
-        began = process_time()
+
+    def sweep_often() -> None:
         for _ in range(20):
             at = 0
             while at < len(reduced.scopes):
                 at = loop.sweep(at)
-        best = min(best, (process_time() - began) / 20)
-    return best
+
+    return best_times({"herdner": sweep_often}, 5, process_time)["herdner"] / 20
 
 
 def pyagrum_network(reduced: ReducedGraph) -> tuple[Any, dict[str, int]]:
@@ -131,7 +130,7 @@ def main() -> None:
     for file in sorted(options.path.glob("*.uai")):
         if options.only and file.stem not in options.only:
             continue
-        reduced = read_reduced(file)
+        reduced = reduce_tables(compile_tables(read_conditioned(file)))
         ours, theirs, difference = herdner_sweep_seconds(reduced), math.inf, "-"
         flooding, residual = (propagate(reduced, name, TOLERANCE, MOST_SWEEPS) for name in ("flooding", "residual"))
         if has_peer:

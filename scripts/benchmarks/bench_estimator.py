@@ -15,12 +15,13 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from timing import best_times
 
 from herdner.corpora.formats import read_documents
 from herdner.evaluation.tabular import markdown_table
@@ -64,11 +65,9 @@ def sentences(corpus: str, most: int) -> tuple[Sentences, list[list[str]]]:
     items: Sentences = []
     tags: list[list[str]] = []
     for document in read_documents(path, form):
-        assert document.tags is not None
-        for begin, end in zip(document.sentence_offsets, document.sentence_offsets[1:], strict=False):
-            words = document.tokens[begin:end]
+        for words, own in zip(document.sentences(), document.sentence_tags(), strict=True):
             items.append([item(words, t) for t in range(len(words))])
-            tags.append(list(document.tags[begin:end]))
+            tags.append(list(own))
     return items[:most], tags[:most]
 
 
@@ -102,9 +101,14 @@ def measure(program: str, n_threads: int, corpus: str, held_out: str, most: int)
         def predict_prepared() -> object:
             return [tagger.tag(each) for each in prepared]
 
-    seconds["predict_single"] = shortest(lambda: [crf.predict_single(each) for each in test])
-    seconds["predict"] = shortest(lambda: crf.predict(test))
-    seconds["predict_prepared"] = shortest(predict_prepared)
+    seconds |= best_times(
+        {
+            "predict_single": lambda: [crf.predict_single(each) for each in test],
+            "predict": lambda: crf.predict(test),
+            "predict_prepared": predict_prepared,
+        },
+        repeats=3,
+    )
     pairs = [pair for ours, theirs in zip(predicted, test_gold, strict=True) for pair in zip(ours, theirs, strict=True)]
     return {**seconds, "memory": peak, "accuracy": sum(a == b for a, b in pairs) / len(pairs)}
 
@@ -113,16 +117,6 @@ def memory(name: str) -> float:
     """Return a number of megabytes that Linux reports about the process, such as VmHWM, the peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
-
-
-def shortest(function: Callable[[], object]) -> float:
-    """Return the seconds of the fastest of three calls."""
-    times: list[float] = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def main(

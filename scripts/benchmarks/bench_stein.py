@@ -140,11 +140,7 @@ def _inner_steps(target: Target, n: int, n_steps: int) -> Callable[[], object]:
     return lambda: approximate_lmo(run, x[:1] + 0.1, 0)
 
 
-GROUPS: dict[str, Callable[[bool], list[Row]]] = {
-    "toy": toy_rows,
-    "iteration": iteration_rows,
-    "line": line_rows,
-}
+GROUPS: dict[str, Callable[[bool], list[Row]]] = {"toy": toy_rows, "iteration": iteration_rows, "line": line_rows}
 
 
 def main(only: Only = None, quick: Quick = False, as_json: AsJson = False) -> None:

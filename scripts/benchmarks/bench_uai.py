@@ -40,7 +40,7 @@ from time import process_time
 from typing import Any, TypeVar
 
 import numpy as np
-from bench_belief_propagation import pyagrum_network
+from bench_belief_propagation import pyagrum_network, read_conditioned
 
 from herdner.base.arrays import Floats
 from herdner.graph import FactorGraph, TableFactors
@@ -127,8 +127,7 @@ def pgmpy_run(path: Path) -> dict[str, float]:
     models: Any = import_module("pgmpy.models")
     factors: Any = import_module("pgmpy.factors.discrete")
     inference: Any = import_module("pgmpy.inference")
-    graph = read_uai(path)
-    compiled = compile_tables(graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph)))
+    compiled = compile_tables(read_conditioned(path))
     reduced = reduce_tables(compiled)
     n = len(reduced.sizes)
     model = models.DiscreteMarkovNetwork()
@@ -162,9 +161,7 @@ def pgmpy_run(path: Path) -> dict[str, float]:
 
 def herdner_best(path: Path) -> dict[str, float]:
     """Return the seconds of the search for the most probable state, and the log-potential of this state."""
-    graph = read_uai(path)
-    graph = graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph))
-    record = Record(best=True, marginals=False)
+    graph, record = read_conditioned(path), Record(best=True, marginals=False)
     result, seconds = best_run(lambda: Exact(n_threads=1).infer(graph, record=record))
     return {"seconds": seconds, "value": result.log_potential}
 
@@ -175,9 +172,7 @@ def toulbar2_best(path: Path) -> dict[str, float]:
     toulbar2 gets the graph without impossible states. The cost of a table cell is its distance from the maximum.
     """
     toulbar2: Any = import_module("pytoulbar2")
-    graph = read_uai(path)
-    graph = graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph))
-    reduced = reduce_tables(compile_tables(graph))
+    reduced = reduce_tables(compile_tables(read_conditioned(path)))
     network = toulbar2.CFN(FORBIDDEN, resolution=8)
     for v, size in enumerate(reduced.sizes):
         network.AddVariable(f"x{v}", range(size))
@@ -194,8 +189,7 @@ def toulbar2_best(path: Path) -> dict[str, float]:
 
 def herdner_approximation(path: Path, name: str, seconds: float) -> dict[str, float]:
     """Return the mean error of the marginals of a backend after ``seconds``."""
-    graph = read_uai(path)
-    graph = compile_tables(graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph)))
+    graph = compile_tables(read_conditioned(path))
     options = {"n_threads": 1, "n_chains": 1} if name == "tempered" else {}
     if name == "gibbs":
         record = Record(best=False, marginals=False, rao_blackwell=True)
@@ -210,8 +204,7 @@ def herdner_approximation(path: Path, name: str, seconds: float) -> dict[str, fl
 def pyagrum_approximation(path: Path, method: str, seconds: float) -> dict[str, float]:
     """Return the mean error of the marginals of a class of pyAgrum after ``seconds``."""
     pyagrum: Any = import_module("pyagrum")
-    graph = read_uai(path)
-    compiled = compile_tables(graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph)))
+    compiled = compile_tables(read_conditioned(path))
     reduced = reduce_tables(compiled)
     network, evidence = pyagrum_network(reduced)
     inference = getattr(pyagrum, method)(network)

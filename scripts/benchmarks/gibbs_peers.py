@@ -39,11 +39,7 @@ def raster_gibbs(spins: NDArray[np.int8], field: NDArray[np.float64], coupling: 
 
 @numba.njit
 def raster_herded_gibbs(
-    spins: NDArray[np.int8],
-    field: NDArray[np.float64],
-    coupling: float,
-    weights: NDArray[np.float64],
-    sweeps: int,
+    spins: NDArray[np.int8], field: NDArray[np.float64], coupling: float, weights: NDArray[np.float64], sweeps: int
 ) -> None:
     """Run herded Gibbs sampling (HG16 Algorithm 1); ``weights`` has the shape [rows, columns, 16 blanket states]."""
     rows, columns = spins.shape

@@ -89,10 +89,7 @@ def compare_taggers(
         return [d for tagger, documents in parts for d in tagger.pipe(d.without_annotation() for d in documents)]
 
     n_tokens = sum(document.n_tokens for document in gold)
-    sides = [
-        timed(names[0], partial(found_by_spacy, nlp, gold), n_tokens),
-        timed(names[1], tag_parts, n_tokens),
-    ]
+    sides = [timed(names[0], partial(found_by_spacy, nlp, gold), n_tokens), timed(names[1], tag_parts, n_tokens)]
     return rows_of(source, [trimmed(document) for document in gold], sides, np.random.default_rng(seed))
 
 

@@ -298,12 +298,7 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def fit(
-    tagger: Tagger,
-    sources: Sequence[Source],
-    console: Console,
-    start: Tagger | None = None,
-) -> None:
+def fit(tagger: Tagger, sources: Sequence[Source], console: Console, start: Tagger | None = None) -> None:
     """Train a tagger with a progress bar for each stage; genres have equal weight in the calibration."""
     with Progress(console=console) as progress:
         tasks: dict[str, TaskID] = {}

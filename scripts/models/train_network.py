@@ -452,12 +452,7 @@ class HeldOutScores(NamedTuple):
 
     @classmethod
     def compute(
-        cls,
-        model: TaggerModel,
-        chain: Tagger,
-        sources: Sequence[Source],
-        n_folds: int,
-        networks: Sequence[Network],
+        cls, model: TaggerModel, chain: Tagger, sources: Sequence[Source], n_folds: int, networks: Sequence[Network]
     ) -> HeldOutScores:
         """Train a chain for each fold, and score the documents of the fold. Document i is in fold i % n.
 

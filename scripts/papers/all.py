@@ -25,6 +25,7 @@ from papers_items import HEAD, PAPERS, PICTURES, Item, load
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
+PAGE = REPOSITORY / "docs" / "pages" / "papers.md"
 COMMANDS, ITEMS = load()
 DATA = Path(os.environ.get("HERDNER_DATA", "."))
 VERDICTS = ("agrees", "departs", "not decided", "not in the paper", "not done")
@@ -65,12 +66,7 @@ def results(out: Path) -> dict[str, Found]:
     return found
 
 
-def row(
-    item: Item,
-    found: Mapping[str, Found],
-    failures: Mapping[str, str],
-    kept: Mapping[tuple[str, str, str], tuple[str, str]],
-) -> list[str]:
+def row(item: Item, found: Mapping[str, Found], failures: Mapping[str, str], kept: Kept) -> list[str]:
     """Return the table cells of an item: name, command, the paper's result, herdner's result, condition and verdict."""
     condition, why = item.condition or "-", f": {item.why}" if item.why else ""
     if item.command is None or item.reading is None:
@@ -144,10 +140,7 @@ def main(
     data: Annotated[Path, typer.Option(help="Folder of the data, with vision/ and uci/.")] = DATA,
     only: Annotated[str, typer.Option(help="Run only commands that contain this text.")] = "",
     no_run: Annotated[bool, typer.Option("--no-run", help="Write the page without running scripts.")] = False,
-    file: Annotated[Path, typer.Option("--page", help="File of the page.")] = REPOSITORY
-    / "docs"
-    / "pages"
-    / "papers.md",
+    file: Annotated[Path, typer.Option("--page", help="File of the page.")] = PAGE,
     out: Annotated[Path, typer.Option(help="Folder of the scripts' JSON files and figures.")] = Path("out"),
 ) -> None:
     """Run the scripts of all tables and figures of the papers and write the page that compares them."""

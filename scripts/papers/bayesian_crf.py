@@ -25,6 +25,7 @@ from herdner.corpora.formats import read_documents
 from herdner.crf.bayesian import sample_tables
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import linear_chain_template, skip_chain_template
+from herdner.evaluation.calibration import EntityConfidences, ece
 from herdner.ner.training.links import join_examples
 from herdner.text.tags import spans_from_states, tags_from_spans
 
@@ -100,11 +101,9 @@ def score(marginals: Sequence[NDArray[np.float64]], data: Data, tags: tuple[str,
         )
         correct, predicted, gold = correct + len(found & true), predicted + len(found), gold + len(true)
     p, states = np.concatenate(marginals), np.concatenate(data.states)
-    best, is_correct = p.max(axis=1), p.argmax(axis=1) == states
-    bins = np.minimum((best * N_BINS).astype(np.int64), N_BINS - 1)
-    distances = np.abs(np.bincount(bins, best, N_BINS) - np.bincount(bins, is_correct, N_BINS))
+    sample = EntityConfidences(p.max(axis=1), (p.argmax(axis=1) == states).astype(np.float64), np.zeros(len(p), int))
     log_loss = -np.log(np.maximum(p[np.arange(len(p)), states], 1e-300)).mean()
-    return Scores(2 * correct / max(predicted + gold, 1), float(log_loss), float(distances.sum() / len(p)))
+    return Scores(2 * correct / max(predicted + gold, 1), float(log_loss), ece(sample, "width", N_BINS))
 
 
 def compare(

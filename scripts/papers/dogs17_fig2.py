@@ -56,10 +56,7 @@ def by_dogs(graph: FactorGraph, scan: OptimisedScan, seed: int, n_samples: int) 
 
 
 @command("dogs17_fig2_{side}", "DoGS17 Fig. 2: {side} x {side} Ising grid")
-def main(
-    experiment: Experiment,
-    side: Annotated[int, typer.Option(help="Side length of the grid.")] = 1000,
-) -> None:
+def main(experiment: Experiment, side: Annotated[int, typer.Option(help="Side length of the grid.")] = 1000) -> None:
     side = experiment.size(100, side)
     experiment.title = f"DoGS17 Fig. 2: {side} x {side} Ising grid"
     graph = random_ising(experiment.rng(), side, fields=False)

@@ -22,6 +22,7 @@ import json
 import platform
 import sys
 import time
+import timeit
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -118,12 +119,7 @@ class Experiment:
     def announce(self, probe: Callable[[], object], share: float) -> float:
         """Print an estimate of the run's time by timing ``probe``, which does ``share`` of the work."""
         probe()  # what is done once, such as imports, is not counted
-        times = []
-        for _ in range(3):
-            began = time.perf_counter()
-            probe()
-            times.append(time.perf_counter() - began)
-        seconds = min(times) / share
+        seconds = min(timeit.repeat(probe, number=1, repeat=3)) / share
         print(f"this run will take about {_in_words(seconds)}", flush=True)
         self.began = time.perf_counter()
         return seconds

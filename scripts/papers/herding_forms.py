@@ -33,9 +33,7 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
     }
 
 
-def main(
-    runs: Annotated[int, typer.Option(min=1, help="Number of runs per sampler.")] = 40,
-) -> None:
+def main(runs: Annotated[int, typer.Option(min=1, help="Number of runs per sampler.")] = 40) -> None:
     """Print the errors of the marginals of both forms of herding on small graphs, compared with exact marginals."""
     lengths = (32, 256, 2048, 16384)
     print("error x 10^5, circular / threshold   " + "".join(f"{f'T = {t}':>16}" for t in lengths))

@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 
 from herdner import Gibbs, Record, TableGraph, boltzmann_machine, compile_tables
 from herdner.base.seeds import Seed
-from herdner.dobrushin import (
-    Influence,
-    ScanSteps,
-    binary_pairwise_bound,
-    optimise_scan,
-    shortest_scan,
-    variation_curve,
-)
+from herdner.dobrushin import Influence, ScanSteps, binary_pairwise_bound, optimise_scan, shortest_scan, variation_curve
 from herdner.graph.scan import fixed_scan, random_scan, systematic_scan
 
 _NOTHING = Record(best=False, marginals=False)

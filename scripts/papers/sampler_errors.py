@@ -51,9 +51,7 @@ def errors(backend: Backend, graph: FactorGraph, runs: int) -> tuple[float, floa
     return float(by_counts), float(by_conditionals)
 
 
-def main(
-    runs: Annotated[int, typer.Option(min=1, help="Number of runs per sampler.")] = 12,
-) -> None:
+def main(runs: Annotated[int, typer.Option(min=1, help="Number of runs per sampler.")] = 12) -> None:
     """Print the errors of the marginals of samplers on small graphs, by the number of sweeps."""
     print("error x 10^5" + " " * 12 + "".join(f"{f'{n} sweeps':>16}" for n in LENGTHS))
     for title, graph in graphs(np.random.default_rng(0)).items():
