@@ -220,25 +220,14 @@ class Reader:
         )
         border = np.zeros((2, attributes.shape[1]), np.uint64)
         border[:, [TYPE_ATTRIBUTES.index(name) for name in BOUNDARY]] = np.array([[1], [2]])
-        attributes, rows, start = np.concatenate([attributes, border]), list[NDArray[np.uint64]](), 1
-        for name, bits in TABLES.items():
-            value = attributes[:, TYPE_ATTRIBUTES.index(name)]
-            row = np.right_shift(value * MULTIPLIER, np.uint64(64 - bits)) + np.uint64(start)
-            rows.append(np.where(value == 0, np.uint64(0), row))
-            start += 1 << bits
-        places, start = list[NDArray[np.uint64]](), 1
-        columns = self.model.plan.attributes
-        for name, bits in self.places.items():
-            value = attributes[:, columns.index(name)]
-            row = np.bitwise_and(value, np.uint64((1 << bits) - 1)) + np.uint64(start)
-            places.append(np.where(value == 0, np.uint64(0), row))
-            start += 1 << bits
+        attributes = np.concatenate([attributes, border])
+        rows = table_rows(attributes, TYPE_ATTRIBUTES, TABLES, bucket)
+        places = table_rows(
+            attributes, self.model.plan.attributes, self.places, lambda value, bits: value & np.uint64((1 << bits) - 1)
+        )
         lengths = np.concatenate([np.diff(d.sentence_offsets) for d in prepared])
         words = np.append(self._words([token for d in prepared for token in d.tokens]), [0, 0])
-        return Examples(
-            np.stack(rows, axis=1).astype(np.int32), words.astype(np.int32),
-            np.stack(places, axis=1).astype(np.int32), np.append(0, np.cumsum(lengths)),
-        )  # fmt: skip
+        return Examples(rows, words.astype(np.int32), places, np.append(0, np.cumsum(lengths)))
 
     def _words(self, tokens: Sequence[str]) -> NDArray[np.int64]:
         vectors = self.model.lexicon.vectors
@@ -247,6 +236,31 @@ class Reader:
         hashed = np.bitwise_and(hash_strings([token.lower() for token in tokens]), np.uint64(SHORT))
         rows = np.searchsorted(vectors.keys, hashed).clip(0, len(vectors.keys) - 1)
         return np.where(vectors.keys[rows] == hashed, rows + 1, 0)
+
+
+def bucket(values: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    """Return the row of each value of an attribute in a table of 2^bits rows."""
+    return np.right_shift(values * MULTIPLIER, np.uint64(64 - bits))
+
+
+def table_rows(
+    attributes: NDArray[np.uint64], columns: Sequence[str], tables: Mapping[str, int],
+    row_of: Callable[[NDArray[np.uint64], int], NDArray[np.uint64]],
+) -> NDArray[np.int32]:  # fmt: skip
+    """Return the rows of the attributes in the concatenated tables, plus 1, int32[tokens, tables]; 0 for no value.
+
+    Args:
+        attributes: uint64[tokens, columns], values of the attributes.
+        columns: Names of the attributes.
+        tables: Log2 of the number of rows of each table, by the name of its attribute.
+        row_of: Function from the values of an attribute and the log2 to the rows in the table.
+    """
+    rows, start = list[NDArray[np.uint64]](), 1
+    for name, bits in tables.items():
+        value = attributes[:, columns.index(name)]
+        rows.append(np.where(value == 0, np.uint64(0), row_of(value, bits) + np.uint64(start)))
+        start += 1 << bits
+    return np.stack(rows, axis=1).astype(np.int32)
 
 
 class Trainer:
@@ -368,7 +382,7 @@ def class_rows() -> NDArray[np.int64]:
     for name, bits in TABLES.items():
         if name == "vector2048":
             value = np.arange(1, VECTOR_CLASSES[-1] + 1, dtype=np.uint64)
-            rows = start + np.right_shift(value * MULTIPLIER, np.uint64(64 - bits)).astype(np.int64)
+            rows = start + bucket(value, bits).astype(np.int64)
             assert len(set(rows.tolist())) == len(rows)
             return rows
         start += 1 << bits

@@ -16,7 +16,7 @@ from hgw19_graphs import full_graph, ring
 
 from herdner import FactorGraph, Gibbs, dhg, herded_gibbs, plain_gibbs
 from herdner.inference.gibbs import blanket_sharing
-from herdner.studies.convergence import count_visits
+from herdner.studies.convergence import count_visits, expectation_error
 
 SPREAD = 0.05  # the second parameter of the paper's normal distributions, taken as the standard deviation
 
@@ -24,8 +24,7 @@ SPREAD = 0.05  # the second parameter of the paper's normal distributions, taken
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], values: np.ndarray, seed: int) -> np.ndarray:
     """Return the error of the mean of a function after each number of sweeps, [T]; ``values`` [Z, 2] is its table."""
     found = count_visits(graph, plan, lengths, seed=seed)
-    samples = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]
-    return np.abs(((samples - found.focus.target) * values).sum(axis=(1, 2)))
+    return np.abs([expectation_error(values, visits, found.focus) for visits in found.visits])
 
 
 def spins(n: int) -> np.ndarray:

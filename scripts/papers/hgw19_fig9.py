@@ -13,18 +13,15 @@ from experiment import Experiment, command, powers
 from hgw19_graphs import full_graph
 
 from herdner import FactorGraph, Gibbs, dhg, plain_gibbs, rdhg
-from herdner.studies.convergence import count_visits
+from herdner.studies.convergence import count_visits, expectation_error, rao_blackwell_error
 
 
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
     """Return the error of E[x8] after each number of sweeps, by counts and by conditionals, [2, T]; x is -1 or 1."""
     found = count_visits(graph, plan, lengths, seed=seed)
-    target = found.focus.target
-    p = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]
-    truth, given_z = target[:, 1].sum(), target[:, 1] / target.sum(axis=1)
-    by_counts = p[:, :, 1].sum(axis=1) - truth
-    by_conditionals = (p.sum(axis=2) * given_z).sum(axis=1) - truth
-    return 2 * np.abs([by_counts, by_conditionals])
+    x = np.broadcast_to([-1.0, 1.0], found.focus.target.shape)
+    measures = (expectation_error, rao_blackwell_error)
+    return np.abs([[error(x, visits, found.focus) for visits in found.visits] for error in measures])
 
 
 @command("hgw19_fig9", "HGW19 Fig. 9: E[x8] on complete graphs of 8, RB beside herding")
