@@ -43,25 +43,30 @@ class GumSpan(NamedTuple):
     minimal: tuple[int, ...]
 
 
+def gum_entities(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the first row, the last row plus 1, and the values of each entity: chain, type, .., minimal span, .."""
+    opened: list[tuple[int, list[str]]] = []
+    for i, row in enumerate(rows):
+        marks = dict(value.split("=", 1) for value in row[9].split("|") if "=" in value).get("Entity", "")
+        for mark in _GUM_MARK.finditer(marks):
+            if mark[3] is None:
+                opened.append((i, mark[1].split("-")))
+            if mark[3] is not None or mark[2]:
+                chain = mark[3] or mark[1].split("-")[0]
+                last = max((k for k, (_, values) in enumerate(opened) if values[0] == chain), default=None)
+                if last is not None:
+                    start, values = opened.pop(last)
+                    yield start, i + 1, values
+
+
 def gum_sentences(path: Path) -> Iterator[tuple[list[str], list[str], list[GumSpan]]]:
     """Yield the words, the part-of-speech tags and the entities of each sentence of a file of GUM."""
     for block in path.read_text(encoding="utf-8").split("\n\n"):
         rows = [row for line in block.splitlines() if (row := line.split("\t"))[0].isdigit()]
         spans: list[GumSpan] = []
-        opened: list[tuple[int, list[str]]] = []
-        for i, row in enumerate(rows):
-            marks = dict(value.split("=", 1) for value in row[9].split("|") if "=" in value).get("Entity", "")
-            for mark in _GUM_MARK.finditer(marks):
-                if mark[3] is None:
-                    opened.append((i, mark[1].split("-")))
-                if mark[3] is not None or mark[2]:
-                    chain = mark[3] or mark[1].split("-")[0]
-                    last = max((k for k, (_, values) in enumerate(opened) if values[0] == chain), default=None)
-                    if last is None:
-                        continue
-                    start, values = opened.pop(last)
-                    minimal = tuple(start + int(t) - 1 for t in values[5].split(","))
-                    spans.append(GumSpan(start, i + 1, values[1], minimal))
+        for start, end, values in gum_entities(rows):
+            minimal = tuple(start + int(t) - 1 for t in values[5].split(","))
+            spans.append(GumSpan(start, end, values[1], minimal))
         if rows:
             yield [row[1] for row in rows], [row[4] for row in rows], spans
 

@@ -18,27 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from herdner.text.document import Document
+from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import Tokenizer
 
 LABELS = {"p": "PER", "l": "LOC", "o": "ORG"}
 DESIGNATORS = (
-    "GmbH",
-    "plc",
-    "AG",
-    "Ltd",
-    "Ltd.",
-    "Inc.",
-    "SA",
-    "LLP",
-    "LLC",
-    "Corp.",
-    "NV",
-    "Oy",
-    "AB",
-    "Pty Ltd",
-    "SE",
-    "Co.",
-)
+    "GmbH", "plc", "AG", "Ltd", "Ltd.", "Inc.", "SA", "LLP", "LLC", "Corp.", "NV", "Oy", "AB", "Pty Ltd", "SE", "Co.",
+)  # fmt: skip
 _SLOT = re.compile(r"\{([plod])(\d)((?:\.\w+)*)\}")
 _COMPANY = re.compile(r"\{p\d\.last\}(?: & \{p\d\.last\})?(?: Shipping)? \{d\d\}")
 
@@ -141,12 +127,10 @@ def write_form(name: str, forms: Sequence[str]) -> str:
 
 def add_tags(document: Document, entities: Sequence[tuple[int, int, str]], id: str) -> Document:
     """Return a document with the tags of entities (character offset of start and end, label)."""
-    starts = document.token_starts.tolist()
-    tags = ["O"] * len(starts)
+    spans: list[Span] = []
     for start, end, label in entities:
-        inside = [t for t in range(len(starts)) if starts[t] >= start and starts[t] < end]
-        for t in inside:
-            tags[t] = f"{'B' if t == inside[0] else 'I'}-{label}"
-    cuts = list(pairwise(document.sentence_offsets.tolist()))
-    sentences = [list(document.tokens[first:last]) for first, last in cuts]
-    return Document.from_tokens(sentences, [tags[first:last] for first, last in cuts], id=id)
+        first, last = np.searchsorted(document.token_starts, [start, end]).tolist()
+        spans.append(Span(first, last, label))
+    tags = tags_from_spans(spans, document.n_tokens, "iob2")
+    cuts = pairwise(document.sentence_offsets.tolist())
+    return Document.from_tokens(list(document.sentences()), [tags[first:last] for first, last in cuts], id=id)

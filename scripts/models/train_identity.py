@@ -16,7 +16,6 @@ from __future__ import annotations
 import csv
 import importlib.resources
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 import typer
+from english_corpora import gum_entities
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
@@ -42,7 +42,6 @@ CLEAR_GENDER = 5  # a name has a gender if this gender has it five times as ofte
 ROUNDS = 2  # more rounds do not raise F1
 L2 = 3e-5  # penalty of the squared weights, per decision
 DATA = Path(__file__).parents[2] / "herdner" / "data"
-_GUM_MARK = re.compile(r"\(([^()]*)(\))?|([^()]+)\)")
 
 
 class Decision(NamedTuple):
@@ -85,20 +84,11 @@ def read_gum(folder: Path) -> Iterator[Document]:
     for path in sorted(folder.glob("*.conllu")):
         rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line[:1].isdigit()]
         rows = [row for row in rows if row[0].isdigit()]
-        mentions: list[tuple[int, int, str, str]] = []
-        opened: list[tuple[int, str]] = []
-        for i, row in enumerate(rows):
-            marks = dict(value.split("=", 1) for value in row[9].split("|") if "=" in value).get("Entity", "")
-            for mark in _GUM_MARK.finditer(marks):
-                if mark[3] is None:
-                    opened.append((i, mark[1]))
-                if mark[3] is not None or mark[2]:
-                    chain = mark[3] or mark[1].split("-")[0]
-                    last = max(k for k, (_, values) in enumerate(opened) if values.split("-")[0] == chain)
-                    start, values = opened.pop(last)
-                    _, label, _, _, _, head, *_ = values.split("-")
-                    if rows[start + int(head.split(",")[0]) - 1][4] in ("NNP", "NNPS"):
-                        mentions.append((start, i + 1, label, chain))
+        mentions = [
+            (start, end, label, chain)
+            for start, end, (chain, label, _, _, _, head, *_) in gum_entities(rows)
+            if rows[start + int(head.split(",")[0]) - 1][4] in ("NNP", "NNPS")
+        ]
         yield named_document([row[1] for row in rows], mentions, path.stem)
 
 
