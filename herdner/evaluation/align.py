@@ -116,9 +116,8 @@ def _strict_entities(document: Document, scheme: Scheme) -> Sequence[Entity]:
     if [_key(entity) for entity in document.entities] != keys or scheme == "iob1":
         return document.entities
     confidence = {_key(entity): entity.confidence for entity in document.entities}
-    strict = document.entities_from_spans(
-        spans_from_tags(document.source_tags, document.sentence_offsets, strict=scheme)
-    )
+    spans = spans_from_tags(document.source_tags, document.sentence_offsets, strict=scheme)
+    strict = document.entities_from_spans(spans)
     return [replace(entity, confidence=confidence.get(_key(entity))) for entity in strict]
 
 

@@ -238,9 +238,8 @@ def bootstrap_differences(
         float64[n_resamples], F1 of B minus F1 of A.
     """
     both = np.concatenate([counts_a, counts_b], axis=1)
-    return np.concatenate(
-        [f1_from_counts(sums[:, 3:]) - f1_from_counts(sums[:, :3]) for sums in bootstrap_sums(both, rng, n_resamples)]
-    )
+    batches = bootstrap_sums(both, rng, n_resamples)
+    return np.concatenate([f1_from_counts(sums[:, 3:]) - f1_from_counts(sums[:, :3]) for sums in batches])
 
 
 def swapped_differences(

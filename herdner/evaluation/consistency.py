@@ -119,11 +119,9 @@ def count_repeated_names(
     if reference is not None:
         counts = _count_correct_mentions(documents, reference)
         n_correct = sum(counts[name.document, name.name] == name.n_mentions for name in repeated)
-        gold_names = {(name.document, name.name): name for name in find_repeated_names(reference)}
-        counterparts = [gold_names.get((name.document, name.name)) for name in differing]
-        n_unlike_reference = sum(
-            name is not None and name.n_mentions > 1 and not name.has_several_labels for name in counterparts
-        )
+        gold_names = (name for name in find_repeated_names(reference) if name.n_mentions > 1)
+        single_label = {(name.document, name.name) for name in gold_names if not name.has_several_labels}
+        n_unlike_reference = sum((name.document, name.name) in single_label for name in differing)
     n_partly_missed = sum(name.n_untagged > 0 for name in names)
     return RepeatedNameCounts(len(repeated), len(differing), len(names), n_partly_missed, n_unlike_reference, n_correct)
 

@@ -217,9 +217,8 @@ def pair_documents(
             f" {format_count(len(predicted), 'predicted document')}; predict each document once"
         )
     if scheme is None:
-        scheme = detect_scheme(
-            tags for document in predicted if document.source_tags for tags in document.sentence_tags()
-        )
+        tagged = (document for document in predicted if document.source_tags)
+        scheme = detect_scheme(tags for document in tagged for tags in document.sentence_tags())
     strict = None if scheme == "iob1" else scheme
     for reference, guess in zip(gold, predicted, strict=True):
         if reference.partial is not None:

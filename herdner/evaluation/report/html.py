@@ -46,14 +46,12 @@ def to_html(report: Report) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    template = environment.from_string(
-        files("herdner.evaluation.report").joinpath("page.html").read_text(encoding="utf-8")
-    )
+    page = files("herdner.evaluation.report").joinpath("page.html").read_text(encoding="utf-8")
     try:
         figures = draw_figures(report)
     except ImportError:
         figures = {}
-    return template.render(
+    return environment.from_string(page).render(
         headline=headline(report),
         cards=cards(report),
         sections=[(section, [(type(b).__name__, b) for b in section.blocks]) for section in sections(report, figures)],

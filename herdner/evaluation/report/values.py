@@ -229,12 +229,9 @@ def make_report(
     if not predictions:
         raise ValueError("`predictions` is empty; a report needs the predictions of at least one tagger")
     lines = list(warnings)
-    matches = [match_documents(gold, prediction.documents) for prediction in predictions]
-    systems = [_system(p, gold, m, settings, lines) for p, m in zip(predictions, matches, strict=True)]
-    changes = [
-        _change(gold, (predictions[0], matches[0]), later, settings, lines)
-        for later in zip(predictions[1:], matches[1:], strict=True)
-    ]
+    matched = [(prediction, match_documents(gold, prediction.documents)) for prediction in predictions]
+    systems = [_system(prediction, gold, matches, settings, lines) for prediction, matches in matched]
+    changes = [_change(gold, matched[0], later, settings, lines) for later in matched[1:]]
     scores = systems[0].scores
     return Report(
         gold_source, scores.n_documents, scores.n_sentences, scores.n_tokens, scores.micro.support,
@@ -269,11 +266,9 @@ def _system(
 def _calibration(prediction: Prediction, gold: Sequence[Document], warnings: list[str]) -> CalibrationResult | None:
     confidences = [entity.confidence for document in prediction.documents for entity in document.entities]
     n_missing = confidences.count(None)
-    if n_missing:
-        if n_missing < len(confidences):
-            warnings.append(f"{prediction.name}: {n_missing:,} entities have no confidence, so there is no calibration")
-        return None
-    if not confidences:
+    if 0 < n_missing < len(confidences):
+        warnings.append(f"{prediction.name}: {n_missing:,} entities have no confidence, so there is no calibration")
+    if n_missing or not confidences:
         return None
     try:
         sample = entity_confidences(gold, prediction.documents)

@@ -184,14 +184,12 @@ def count_visits(
     tables = CountingTables.of(n, plan, focus_of, groups)
     run.engine.fill_counting_tables(tables)
     snapshots: list[list[NDArray[np.uint64]]] = []
-    done, n_layers = 0, 2 if is_random else 1
+    done, n_layers, cells = 0, 2 if is_random else 1, (2,) * n
     for end in ends:
         while done < end:
             done = _advance(run, done, min(end, done + _PIECE))
-        snapshots.append(
-            [by_other_states(layer.reshape((2,) * n), focus_of).copy() for layer in tables.visits[:n_layers]]
-        )
-    returns = np.stack([by_other_states(row.reshape((2,) * n), focus_of).sum(axis=1) for row in tables.returns])
+        snapshots.append([by_other_states(row.reshape(cells), focus_of).copy() for row in tables.visits[:n_layers]])
+    returns = np.stack([by_other_states(row.reshape(cells), focus_of).sum(axis=1) for row in tables.returns])
     return VisitCounts(focus, tuple(ends), np.array(snapshots), returns)
 
 

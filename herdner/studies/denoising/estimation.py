@@ -43,9 +43,8 @@ def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = M
         raise ValueError(f"`labels` must be integers from 0 to {n_labels - 1}, [rows, columns], got {x.tolist()!s:.80}")
     counts = _neighbour_counts(x, n_labels)
     step = max(1, len(counts) // _PIXELS)
-    distinct, times = np.unique(
-        np.column_stack([counts, x.ravel()])[::step].astype(np.int32), axis=0, return_counts=True
-    )
+    rows = np.column_stack([counts, x.ravel()])[::step].astype(np.int32)
+    distinct, times = np.unique(rows, axis=0, return_counts=True)
     counts, own = distinct[:, :-1].astype(np.float64), distinct[:, -1]
     mine = counts[np.arange(len(own)), own]
     coupling = 0.0

@@ -152,9 +152,8 @@ def denoise(
     y = check_observation(observed, noise)
     graph = posterior_graph(y, noise, coupling)
     backend = default_backend(estimate) if backend is None else backend
-    result = backend.infer(
-        graph, seed, start=noise.most_likely(y).ravel() if backend.capabilities.start == "state" else None
-    )
+    start = noise.most_likely(y).ravel() if backend.capabilities.start == "state" else None
+    result = backend.infer(graph, seed, start=start)
     if estimate == "map":
         return DenoisedPicture(result.state.reshape(y.shape), None, noise, coupling, result)
     if result.marginals is None:

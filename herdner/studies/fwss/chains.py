@@ -141,10 +141,8 @@ def hmc(
         if iteration % every == every - 1:
             samples.append(dynamics.x)
     samples = np.concatenate(samples)[:n]
-    history = {
-        "step_size": np.array([dynamics.size]), "scale": dynamics.scale,
-        "acceptance": accepted / max(1, n_iterations),
-    }  # fmt: skip
+    history = {"step_size": np.array([dynamics.size]), "scale": dynamics.scale}
+    history["acceptance"] = accepted / max(1, n_iterations)
     seconds = previous.seconds + time.perf_counter() - began
     return Points(samples, np.full(n, 1 / n), None, history, previous.n_gradients + dynamics.n_gradients, seconds)
 

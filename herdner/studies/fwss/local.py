@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -144,8 +144,7 @@ def local_fwss(
         return move_along_field(run, x, LocalField(run.x, run.pull(1), run.scores, each), seed)
 
     points = add_particles(ParticleRun(target, plan, start, n_particles, seed), n_particles, oracle)
-    history = {"seconds": points.history["seconds"]}
-    return Points(points.x, points.weights, points.scores, history, points.n_gradients, points.seconds)
+    return replace(points, history={"seconds": points.history["seconds"]})
 
 
 class LocalField:
