@@ -156,12 +156,11 @@ def fig7(r: Results) -> Reading:
 
 
 def table2(r: Results) -> Reading:
-    words = [f"{m} {'/'.join(f'{1000 * cell[0]:.0f}' for cell in cells)}" for m, cells in r["table"].items()]
-    return "x 1000, sigma 2/4/6/8: " + ", ".join(words), all(
-        sorted(r["table"], key=lambda m, k=k: r["table"][m][k][0])
-        == sorted(r["printed"], key=lambda m, k=k: r["printed"][m][k])
-        for k in range(4)
-    )
+    table, printed = r["table"], r["printed"]
+    words = [f"{m} {'/'.join(f'{1000 * cell[0]:.0f}' for cell in cells)}" for m, cells in table.items()]
+    ours = [sorted(table, key=lambda m, k=k: table[m][k][0]) for k in range(4)]
+    theirs = [sorted(printed, key=lambda m, k=k: printed[m][k]) for k in range(4)]
+    return "x 1000, sigma 2/4/6/8: " + ", ".join(words), ours == theirs
 
 
 def conventions(r: Results) -> Reading:
@@ -177,9 +176,8 @@ def conventions(r: Results) -> Reading:
 def fig9(r: Results) -> Reading:
     ends = {m: values[-1] for m, values in r["fig9"].items()}
     fields = [v for m, v in ends.items() if m.startswith("mean field")]
-    return "after 30 sweeps, x 1000: " + ", ".join(f"{m} {1000 * v:.0f}" for m, v in ends.items()), (
-        max(ends["HG"], ends["HG-shared"]) < ends["Gibbs"] and ends["HG-shared"] < min(fields)
-    )
+    fine = max(ends["HG"], ends["HG-shared"]) < ends["Gibbs"] and ends["HG-shared"] < min(fields)
+    return "after 30 sweeps, x 1000: " + ", ".join(f"{m} {1000 * v:.0f}" for m, v in ends.items()), fine
 
 
 def fig11(sampler: str) -> Reader:
@@ -286,10 +284,8 @@ def proposition9(r: Results) -> Reading:
 
 def theorem8(r: Results) -> Reading:
     t = r["Theorem 8"]
-    words = (
-        f"{t['checks']} scans and influence bounds, {t['above']} above; the largest is {g(t['nearest'])} of its bound"
-    )
-    return words, t["above"] == 0
+    words = f"{t['checks']} scans and influence bounds, {t['above']} above"
+    return f"{words}; the largest is {g(t['nearest'])} of its bound", t["above"] == 0
 
 
 def theorem_influence(name: str) -> Reader:
@@ -337,9 +333,8 @@ def speed_up(least: Mapping[str, float]) -> Reader:
         n, t = r["n_steps"], r["seconds_a_sample"]
         times = {k: k * t["systematic"] / (r["setup_seconds"] + k * t["DoGS"]) for k in (1, 100, 10**6)}
         words = f"{n['DoGS']} updates in place of {n['systematic']:,}, set-up {g(r['setup_seconds'])} s; speed-up for"
-        return f"{words} 1, 100, 10^6 samples: {', '.join(map(g, times.values()))}", all(
-            times[int(k)] > value for k, value in least.items()
-        )
+        fine = all(times[int(k)] > value for k, value in least.items())
+        return f"{words} 1, 100, 10^6 samples: {', '.join(map(g, times.values()))}", fine
 
     return found
 
@@ -642,24 +637,20 @@ def dimensions18(r: Results) -> Reading:
     words = "; ".join(f"{w}, {rule} {exponents(w, rule)}" for w in ("equal weights", "quadrature weights")
                       for rule in ("fixed", "median", "ksd"))  # fmt: skip
     corrected = [f for name, f in r.items() if "quadrature" in name]
-    return f"MMD ~ N to the power of, in 2/3/5/10 dimensions: {words}", all(
-        f["mmd2"][-1] < f["exact samples"] for f in corrected
-    )
+    fine = all(f["mmd2"][-1] < f["exact samples"] for f in corrected)
+    return f"MMD ~ N to the power of, in 2/3/5/10 dimensions: {words}", fine
 
 
 def blocks(r: Results) -> Reading:
     one, two, whole = r["2 blocks, 1 worker"], r["2 blocks, 2 workers"], r["FWSS"]
     first = two["seconds"][0]
     before = [rmse for t, rmse in zip(whole["seconds"], whole["RMSE"], strict=True) if t <= first]
-    words = f"2 blocks: {one['seconds'][-1]:.1f} s with one worker, {two['seconds'][-1]:.1f} s with two"
-    words = f"{words}; after {first:.1f} s"
-    words = (
-        f"{words} RMSE {two['RMSE'][0]:.2f} of two workers, {f'{before[-1]:.2f}' if before else 'none'} of FWSS; at the"
-    )
     early = not before or two["RMSE"][0] < before[-1]
-    return f"{words} end {two['RMSE'][-1]:.2f} and {whole['RMSE'][-1]:.2f}", early and two["RMSE"][-1] >= whole["RMSE"][
-        -1
-    ]
+    last = two["RMSE"][-1], whole["RMSE"][-1]
+    words = f"2 blocks: {one['seconds'][-1]:.1f} s with one worker, {two['seconds'][-1]:.1f} s with two"
+    words = f"{words}; after {first:.1f} s RMSE {two['RMSE'][0]:.2f} of two workers,"
+    words = f"{words} {f'{before[-1]:.2f}' if before else 'none'} of FWSS; at the end {last[0]:.2f} and {last[1]:.2f}"
+    return words, early and last[0] >= last[1]
 
 
 # ---- HGW19 ----
@@ -721,9 +712,8 @@ def weights19(r: Results) -> Reading:
     words = "; ".join(f"{k} {', '.join(g(x) for x in r[k][::2])}" for k in ("0", "random", "Gibbs"))
     zero, random, gibbs = (r[k][0] for k in ("0", "random", "Gibbs"))
     shown = ", ".join(map(str, r["lengths"][::2]))
-    return f"mean bias of the marginals after {shown} sweeps, by weights: {words}", (
-        zero > 2 * random and abs(random / gibbs - 1) < 0.25
-    )
+    fine = zero > 2 * random and abs(random / gibbs - 1) < 0.25
+    return f"mean bias of the marginals after {shown} sweeps, by weights: {words}", fine
 
 
 def by_plan(part: str, order: list[str]) -> Reader:
