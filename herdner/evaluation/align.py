@@ -41,22 +41,14 @@ class AlignedDocuments:
         """Return one line of text for each kind of change that the alignment has made."""
         no_token = "no gold token or only gold tokens of other entities"
         lines = (
-            (
-                self.n_other, "predicted document was left out, because it is no gold document",
-                "predicted documents were left out, because they are no gold documents",
-            ),
-            (
-                self.n_retokenized, "document has other tokens than the gold document",
-                "documents have other tokens than the gold documents",
-            ),
-            (
-                self.n_widened, "entity was widened to the boundaries of gold tokens",
-                "entities were widened to the boundaries of gold tokens",
-            ),
-            (
-                self.n_dropped, f"entity was left out, because it touches {no_token}",
-                f"entities were left out, because they touch {no_token}",
-            ),
+            (self.n_other, "predicted document was left out, because it is no gold document",
+             "predicted documents were left out, because they are no gold documents"),
+            (self.n_retokenized, "document has other tokens than the gold document",
+             "documents have other tokens than the gold documents"),
+            (self.n_widened, "entity was widened to the boundaries of gold tokens",
+             "entities were widened to the boundaries of gold tokens"),
+            (self.n_dropped, f"entity was left out, because it touches {no_token}",
+             f"entities were left out, because they touch {no_token}"),
         )  # fmt: skip
         return [format_count(*line) for line in lines if line[0]]
 

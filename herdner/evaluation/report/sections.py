@@ -229,10 +229,8 @@ def _change(change: SystemChange) -> Section:
     explanation = f"{result.summary()}. {change.n_fixed:,} errors are fixed, {change.n_new:,} are new."
     header = ["label", "gold", "F1 before", "F1 after", "change", "only before correct", "only after correct"]
     rows = [
-        [
-            row.label, f"{row.support:,}", percent(row.f1_a), percent(row.f1_b), points(row.difference),
-            f"{row.only_a:,}", f"{row.only_b:,}",
-        ]
+        [row.label, f"{row.support:,}", percent(row.f1_a), percent(row.f1_b), points(row.difference),
+         f"{row.only_a:,}", f"{row.only_b:,}"]
         for row in (*result.per_label, result.micro)
     ]  # fmt: skip
     return Section(2, title, [Paragraph(explanation), ReportTable(header, rows, n_totals=1)])

@@ -128,12 +128,8 @@ class ConstantStep:
         return StepResult(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
 
 
-class LineSearch:
-    """Step rule that moves weight to the new particle; a line search finds the step size that minimises the MMD.
-
-    The step size is lambda = <mu - mu_p, mu - g> / |mu - g|^2, limited to [0, 1]. Here mu is the current mean, mu_p
-    the kernel mean of the target, and g the kernel at the new particle. FWSS18, eq. 10 prints another denominator.
-    """
+class EmbeddedRule:
+    """Base class of the step rules that use the Gram matrix of the particles and the kernel mean of the target."""
 
     def __init__(self, mean: KernelMean | None) -> None:
         """Set up the step rule; it has no particles yet.
@@ -143,6 +139,14 @@ class LineSearch:
         """
         self.embedding, self.jitter = Embedding(mean), 0.0
         self._weights = np.empty(0)
+
+
+class LineSearch(EmbeddedRule):
+    """Step rule that moves weight to the new particle; a line search finds the step size that minimises the MMD.
+
+    The step size is lambda = <mu - mu_p, mu - g> / |mu - g|^2, limited to [0, 1]. Here mu is the current mean, mu_p
+    the kernel mean of the target, and g the kernel at the new particle. FWSS18, eq. 10 prints another denominator.
+    """
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
         """Replace the particles; see `ConstantStep.restart`."""
@@ -248,17 +252,8 @@ class PairwiseSteps(LineSearch):
         return self._along(direction, slope, worst, float(self._weights[worst])), gap
 
 
-class FullyCorrective:
+class FullyCorrective(EmbeddedRule):
     """Step rule that recomputes the weights of all particles by Bayesian quadrature (FWSS18, eq. 11)."""
-
-    def __init__(self, mean: KernelMean | None) -> None:
-        """Set up the step rule; it has no particles yet.
-
-        Args:
-            mean: The kernel mean, or None to estimate it.
-        """
-        self.embedding, self.jitter = Embedding(mean), 0.0
-        self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
         """Replace the particles, and compute their weights; see `ConstantStep.restart`."""
