@@ -53,19 +53,16 @@ def entity_confidences(gold: Sequence[Document], predicted: Sequence[Document]) 
     rows: list[tuple[float, bool, int]] = []
     for i, (reference, guess) in enumerate(zip(gold, predicted, strict=True)):
         gold_spans, spans = set(reference.spans or []), guess.spans or []
+        where = f"document {guess.id!r}"
         if len(spans) != len(guess.entities):
-            raise ValueError(
-                f"document {guess.id!r} has {len(spans)} tagged spans but {len(guess.entities)} entities; make its tags"
-                " agree with its entities"
-            )
+            sizes = f"{len(spans)} tagged spans but {len(guess.entities)} entities"
+            raise ValueError(f"{where} has {sizes}; make its tags agree with its entities")
         for entity, span in zip(guess.entities, spans, strict=True):
             if entity.confidence is None:
-                raise ValueError(f"document {guess.id!r}: {entity.text!r} has no confidence; set it for every entity")
+                raise ValueError(f"{where}: {entity.text!r} has no confidence; set a confidence for every entity")
             if not 0 <= entity.confidence <= 1:
-                raise ValueError(
-                    f"document {guess.id!r}: the confidence of {entity.text!r} must be between 0 and 1, "
-                    f"got {entity.confidence:g}"
-                )
+                what = f"the confidence of {entity.text!r}"
+                raise ValueError(f"{where}: {what} must be between 0 and 1, got {entity.confidence:g}")
             rows.append((entity.confidence, span in gold_spans, i))
     if not rows:
         raise ValueError("no entity was predicted, so there is no confidence to measure; predict at least one entity")

@@ -212,10 +212,8 @@ def pair_documents(
         ValueError: The documents differ in number or tokens, or a gold document is only partially annotated.
     """
     if len(gold) != len(predicted):
-        raise ValueError(
-            f"{format_count(len(gold), 'gold document')} but"
-            f" {format_count(len(predicted), 'predicted document')}; predict each document once"
-        )
+        counts = format_count(len(gold), "gold document"), format_count(len(predicted), "predicted document")
+        raise ValueError(f"{' but '.join(counts)}; predict each document once")
     if scheme is None:
         tagged = (document for document in predicted if document.source_tags)
         scheme = detect_scheme(tags for document in tagged for tags in document.sentence_tags())

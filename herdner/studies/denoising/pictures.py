@@ -167,9 +167,8 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
     except image_module.DecompressionBombError:
         raise PictureError(f"{name}: has more than {MAX_PIXELS} pixels; split the picture") from None
     except Exception as error:  # decoders raise errors of any type on broken files
-        raise PictureError(
-            f"{name}: cannot be decoded, it may be damaged ({str(error) or type(error).__name__})"
-        ) from None
+        reason = str(error) or type(error).__name__
+        raise PictureError(f"{name}: cannot be decoded, it may be damaged ({reason})") from None
 
 
 def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: str) -> Observation:
@@ -239,9 +238,7 @@ def picture_format(path: str | os.PathLike[str]) -> str:
     image_module.preinit()  # loads the common formats only, which is quicker
     suffix_format = image_module.EXTENSION.get(suffix) or image_module.registered_extensions().get(suffix)
     if suffix_format is None or suffix_format not in image_module.SAVE:
-        raise PictureError(
-            f"{os.fspath(path)}: no writable format has this file extension; use e.g. .png, .tif, .bmp or .jpg"
-        )
+        raise PictureError(f"{os.fspath(path)}: no writable format has this file extension; use e.g. .png or .tif")
     return suffix_format
 
 

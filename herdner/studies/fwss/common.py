@@ -234,9 +234,8 @@ def check_start(density: DensityGraph, x: Floats) -> None:
     values = density.log_density(x)
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
-        raise ValueError(
-            f"the log-density is {values[wrong[0]]} at starting point {wrong[0]}; start where the density is positive"
-        )
+        at = wrong[0]
+        raise ValueError(f"the log-density is {values[at]} at starting point {at}; start where the density is positive")
 
 
 def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:

@@ -83,10 +83,7 @@ class MarginalPolytope:
             ValueError: The theorems do not cover the step rule, or an argument is out of their range.
         """
         if step not in ("constant", "line-search", "away", "fully-corrective"):
-            raise ValueError(
-                "`step` must be 'constant', 'line-search', 'away' or 'fully-corrective', because other steps"
-                f" have no bound, got {step!r}"
-            )
+            raise ValueError(f"`step` must be 'constant', 'line-search', 'away' or 'fully-corrective', got {step!r}")
         check_integer(n_particles, "n_particles")
         if check_real(accuracy, "accuracy", 0, 1) == 0:
             raise ValueError(f"`accuracy` must be above 0, got {accuracy}")
