@@ -78,9 +78,7 @@ def muc(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    return _sum_clusters(
-        gold, predicted, lambda _, parts, __: parts.total() - len(parts), n_links=lambda size: size - 1
-    )
+    return _sum_clusters(gold, predicted, lambda parts, *_: parts.total() - len(parts), n_links=lambda size: size - 1)
 
 
 def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
@@ -94,7 +92,7 @@ def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    return _sum_clusters(gold, predicted, lambda size, parts, _: sum(count**2 for count in parts.values()) / size)
+    return _sum_clusters(gold, predicted, lambda parts, size, _: sum(count**2 for count in parts.values()) / size)
 
 
 def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
@@ -142,7 +140,7 @@ def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         predicted: Predicted clusters.
     """
 
-    def resolved(size: int, parts: Counter[int], others: Clusters) -> float:
+    def resolved(parts: Counter[int], size: int, others: Clusters) -> float:
         if size == 1:
             return any(len(others[owner]) == 1 for owner in parts)
         return size * sum(count * (count - 1) for count in parts.values()) / (size * (size - 1))
@@ -151,19 +149,19 @@ def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
 
 
 def _sum_clusters(
-    gold: Clusters, predicted: Clusters, credit: Callable[[int, Counter[int], Clusters], float],
+    gold: Clusters, predicted: Clusters, credit: Callable[[Counter[int], int, Clusters], float],
     n_links: Callable[[int], int] = lambda size: size,
 ) -> CoreferenceScore:  # fmt: skip
     """Sum the credit and the weight of each predicted cluster (precision) and of each gold cluster (recall).
 
-    ``credit`` is called with the size of a cluster, the number of its mentions in each cluster of the other side, and
-    the clusters of the other side. ``n_links`` returns the weight of a cluster of a given size.
+    ``credit`` is called with the number of a cluster's mentions in each cluster of the other side, the size of the
+    cluster, and the clusters of the other side. ``n_links`` returns the weight of a cluster of a given size.
     """
     sums: list[float] = []
     for clusters, others in ((predicted, gold), (gold, predicted)):
         owners, total = _owners(others), 0.0
         for cluster in clusters:
-            total += credit(len(cluster), _parts(cluster, owners), others)
+            total += credit(_parts(cluster, owners), len(cluster), others)
         sums += [total, sum(n_links(len(cluster)) for cluster in clusters)]
     return CoreferenceScore(*sums)
 

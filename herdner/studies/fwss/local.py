@@ -108,12 +108,12 @@ def local_fwss(
 ) -> Points:
     """Sample by `fwss` with equal weights and with a separate kernel for each variable.
 
-    The method suits targets with many, almost independent variables, such as ``LaplaceApproximation.whitened``.
-    A single kernel over all variables fails on such targets: the particles lie too close together, especially with few
-    particles per variable (Ba et al. 2022). Kernels over few variables repel as strongly as in few dimensions (Zhuo et
-    al. 2018; Wang, Zeng and Liu 2018). They reproduce each variable's marginal, up to a shrinkage that decreases with
-    the number of particles. The dependence between variables comes from the scores and from the initial positions. For
-    one variable, the result equals that of `fwss`. The history holds seconds.
+    The method suits targets with many, almost independent variables, such as those of
+    `LaplaceApproximation.whiten`. A single kernel over all variables fails on such targets: the particles lie too close
+    together, especially with few particles per variable (Ba et al. 2022). Kernels over few variables repel as strongly
+    as in few dimensions (Zhuo et al. 2018; Wang, Zeng and Liu 2018). They reproduce each variable's marginal, up to a
+    shrinkage that decreases with the number of particles. The dependence between variables comes from the scores and
+    from the initial positions. For one variable, the result equals that of `fwss`. The history holds seconds.
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
