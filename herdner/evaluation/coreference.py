@@ -78,7 +78,7 @@ def muc(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    return _sum_clusters(gold, predicted, lambda parts, *_: parts.total() - len(parts), n_links=lambda size: size - 1)
+    return _sum_clusters(gold, predicted, lambda parts, size, _: parts.total() - len(parts), lambda size: size - 1)
 
 
 def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
