@@ -27,7 +27,7 @@ from herdner.studies.fwss import (
     quadrature_weights,
 )
 from herdner.studies.fwss.kernels import SampleMean, gram
-from herdner.studies.fwss.steps import make_rule
+from herdner.studies.fwss.steps import LineSearch, make_rule
 
 STEPS = ("constant", "line-search", "away", "pairwise", "fully-corrective")
 BOUNDED = ("constant", "line-search", "away", "fully-corrective")
@@ -54,21 +54,21 @@ class Finite:
         first = np.eye(len(self.x))[0]
         counts = first.copy()
         rule = make_rule(step, self.mean)
-        if step not in ("constant", "fully-corrective"):
+        if isinstance(rule, LineSearch):
             rule.restart(self.x, np.zeros_like(self.x), H, first)
         weights = first
         for _ in range(n):
             yield weights
             at = self.chosen(weights)
             counts[at] += 1
-            if step == "constant":
+            if isinstance(rule, LineSearch):
+                weights = rule.towards(at)
+            elif step == "constant":
                 weights = counts / counts.sum()
-            elif step == "fully-corrective":
+            else:
                 taken = np.flatnonzero(counts)
                 weights = np.zeros(len(self.x))
                 weights[taken] = quadrature_weights(self.x[taken], self.mean, H)[0]
-            else:
-                weights = rule.towards(at)
 
     def lazy(self, accuracy: float, n: int) -> Iterator[tuple[np.ndarray, float]]:
         """Yield the weights [M] of the points, and Phi, after each of ``n`` steps of Algorithm 10 by line search.
@@ -76,7 +76,7 @@ class Finite:
         Phi is halved if no point has a gap of Phi / accuracy (Alg. 9).
         """
         weights, matrix = np.eye(len(self.x))[0], gram(self.x, H)
-        rule = make_rule("line-search", self.mean)
+        rule = LineSearch(self.mean)
         rule.restart(self.x, np.zeros_like(self.x), H, weights)
         phi = np.inf
         for _ in range(n):
