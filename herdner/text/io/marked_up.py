@@ -13,7 +13,7 @@ from herdner.base.extras import import_extra
 from herdner.base.memory import check_memory
 from herdner.text.document import Document
 from herdner.text.io.pages import html_text
-from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_chunks, sources
+from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_whole, sources
 
 MAX_MARKDOWN_CHARACTERS = 1 << 24  # the parser needs about 100 bytes of memory for each character
 MAX_DOCX_BYTES = 1 << 27
@@ -47,17 +47,8 @@ def read_markdown(where: Input, *, encoding: str = "utf-8") -> Iterator[Document
     markdown = import_extra("markdown_it", "reading Markdown needs markdown-it-py")
     parser = markdown.MarkdownIt("commonmark").enable(["table", "strikethrough"])
     for source in sources(where, ("*.md", "*.markdown")):
-        pieces: list[str] = []
-        size = 0
-        for piece in read_chunks(source, encoding):
-            pieces.append(piece)
-            size += len(piece)
-            if size > MAX_MARKDOWN_CHARACTERS:
-                raise FormatError(
-                    f"{source.name}: the file has more than {MAX_MARKDOWN_CHARACTERS:,} characters; split the file, or"
-                    " add --input text"
-                )
-        text = "".join(pieces)
+        remedy = "split the file, or add --input text"
+        text = read_whole(source, encoding, max_chars=MAX_MARKDOWN_CHARACTERS, remedy=remedy)
         front = _FRONT_MATTER.match(text)
         lines = [] if front is None else front[1].splitlines()
         page = "".join(f"<p>{html.escape(line.strip())}</p>" for line in lines)
@@ -88,7 +79,7 @@ def read_docx(where: Input) -> Iterator[Document]:
             data: bytes = stream.read(MAX_DOCX_BYTES + 1)
         try:
             page: Any = mammoth.convert_to_html(
-                _xml_parts(source, data), convert_image=_no_picture, include_embedded_style_map=False,
+                _xml_parts(source, data), convert_image=lambda _: [], include_embedded_style_map=False,
                 external_file_access=False,
             ).value  # fmt: skip
         except (FormatError, MemoryError):
@@ -98,10 +89,6 @@ def read_docx(where: Input) -> Iterator[Document]:
             raise FormatError(f"{source.name}: damaged DOCX file ({message:.200}); save the document again") from None
         if text := html_text(page):
             yield Document.from_text(text, id=source.document_id())
-
-
-def _no_picture(_: object) -> list[object]:
-    return []
 
 
 def _xml_parts(source: Source, data: bytes) -> io.BytesIO:

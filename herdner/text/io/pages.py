@@ -13,10 +13,9 @@ from typing import Any
 
 from herdner.base.extras import import_extra
 from herdner.text.document import Document
-from herdner.text.io.source import FormatError, Input, read_chunks, sources
+from herdner.text.io.source import Input, read_whole, sources
 from herdner.text.source_map import SourceMap, SourceRun
 
-MAX_CHARACTERS = 1 << 28  # a page is held in memory
 _HEAD_BYTES = 1 << 16  # first bytes of a page, in which its encoding may be declared
 # Names in the Encoding Standard (https://encoding.spec.whatwg.org) of encodings that Python calls otherwise, or whose
 # namesake in Python lacks characters.
@@ -66,16 +65,7 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
     """
     tokenize = _tokenizer()
     for source in sources(where, ("*.html", "*.htm")):
-        chunks: list[str] = []
-        size = 0
-        for chunk in read_chunks(source, encoding, _declared_encoding):
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > MAX_CHARACTERS:
-                raise FormatError(
-                    f"{source.name}: the page has more than {MAX_CHARACTERS:,} characters; split the page"
-                )
-        page = "".join(chunks)
+        page = read_whole(source, encoding, _declared_encoding)
         text, runs = _extract_text(page, tokenize(page))
         if text:
             yield replace(Document.from_text(text, id=source.document_id()), source_map=SourceMap.of(runs, len(text)))
@@ -103,31 +93,19 @@ def _extract_text(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
     """
     line_starts: list[int] = [0, *(match.end() for match in _LINE_END.finditer(page))]
     output = _Output()
-    hidden, depth, pre = "", 0, 0  # the hidden element, its nesting depth, and the nesting depth of pre
     text: tuple[int, str] | None = None  # start and data of the last text token, which ends at this token
     for token in tokens:
         position = line_starts[int(token.line) - 1] + int(token.col)
         if text is not None:
-            _put(output, page, text[0], position, text[1], pre > 0)
+            _put(output, page, text[0], position, text[1])
             text = None
-        kind, tag = token.type.name, token.tag
-        step = {"START_TAG": 1, "END_TAG": -1}.get(kind, 0)
-        if hidden:
-            depth += step if tag == hidden else 0
-            hidden = hidden if depth else ""
-        elif kind == "TEXT":
+        kind = token.type.name
+        if kind == "TEXT" and not output.hidden:
             text = position, str(token.data)
-        elif step == 1 and tag in _HIDDEN and not token.self_closing:
-            hidden, depth = tag, 1
-        elif step and tag == "br":
-            output.gap("\n")
-        elif step and tag == "sup":
-            output.raise_numbers(step)
-        elif step and tag not in _INLINE:
-            pre = max(0, pre + step) if tag == "pre" else pre
-            output.gap("\n\n")
+        elif kind in ("START_TAG", "END_TAG"):
+            output.add_tag(token.tag, 1 if kind == "START_TAG" else -1, token.self_closing)
     if text is not None:
-        _put(output, page, text[0], len(page), text[1], pre > 0)
+        _put(output, page, text[0], len(page), text[1])
     return "".join(output.pieces), output.runs
 
 
@@ -154,36 +132,16 @@ class _TextParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.output = _Output()
-        self.hidden, self.depth, self.pre = "", 0, 0  # the hidden element, its nesting depth, and that of pre
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self._step(tag, 1)
+        self.output.add_tag(tag, 1)
 
     def handle_endtag(self, tag: str) -> None:
-        self._step(tag, -1)
-
-    def _step(self, tag: str, step: int) -> None:
-        if self.hidden:
-            self.depth += step if tag == self.hidden else 0
-            self.hidden = self.hidden if self.depth else ""
-        elif step == 1 and tag in _HIDDEN:
-            self.hidden, self.depth = tag, 1
-        elif tag == "br":
-            self.output.gap("\n")
-        elif tag == "sup":
-            self.output.raise_numbers(step)
-        elif tag not in _INLINE:
-            self.pre = max(0, self.pre + step) if tag == "pre" else self.pre
-            self.output.gap("\n\n")
+        self.output.add_tag(tag, -1)
 
     def handle_data(self, data: str) -> None:
-        if self.hidden:
-            return
-        for piece in _PIECE.findall(data):
-            if piece.strip(_SPACES):
-                self.output.put(piece, 0, 0)
-            else:
-                self.output.gap("\n" if self.pre and "\n" in piece else " ")
+        for piece in [] if self.output.hidden else _PIECE.findall(data):
+            self.output.add_text(piece, 0, 0)
 
 
 class _Output:
@@ -197,48 +155,54 @@ class _Output:
         self.runs: list[SourceRun] = []
         self.length = 0
         self.pending_gap = ""
-        self.depth = 0  # nesting depth of <sup>
+        self.hidden = ""  # the hidden element that contains the current position
+        self.hidden_depth = self.sup_depth = self.pre_depth = 0  # nesting depths
 
-    def raise_numbers(self, step: int) -> None:
-        """Begin (1) or end (-1) an element ``<sup>``, in which numbers are written as superscript digits."""
-        self.depth = max(0, self.depth + step)
+    def add_tag(self, tag: str, step: int, is_self_closing: bool = False) -> None:
+        """Begin (``step`` 1) or end (-1) an element. In ``<sup>``, numbers are written as superscript digits."""
+        if self.hidden:
+            self.hidden_depth += step if tag == self.hidden else 0
+            self.hidden = self.hidden if self.hidden_depth else ""
+        elif step == 1 and tag in _HIDDEN and not is_self_closing:
+            self.hidden, self.hidden_depth = tag, 1
+        elif tag == "br":
+            self._gap("\n")
+        elif tag == "sup":
+            self.sup_depth = max(0, self.sup_depth + step)
+        elif tag not in _INLINE:
+            self.pre_depth = max(0, self.pre_depth + step) if tag == "pre" else self.pre_depth
+            self.sup_depth = 0  # the end tag of <sup> may be missing
+            self._gap("\n\n")
 
-    def gap(self, space: str) -> None:
-        """Request a space, line break or empty line before the next text; the largest requested one is written.
+    def add_text(self, text: str, start: int, end: int) -> None:
+        """Write words, or request a gap for white space; the text is at ``start:end`` in the page."""
+        if not text.strip(_SPACES):
+            self._gap("\n" if self.pre_depth and "\n" in text else " ")
+            return
+        if self.pending_gap:
+            self._write(self.pending_gap, start, start)
+            self.pending_gap = ""
+        self._write(text.translate(_RAISED) if self.sup_depth and _NUMBERS.fullmatch(text) else text, start, end)
 
-        An empty line begins a paragraph, which ends ``<sup>`` if its end tag is missing.
-        """
-        if space == "\n\n":
-            self.depth = 0
+    def _gap(self, space: str) -> None:
+        """Request a space, line break or empty line before the next text; the largest requested one is written."""
         if self.pieces and _GAPS.index(space) > _GAPS.index(self.pending_gap):
             self.pending_gap = space
 
-    def put(self, text: str, start: int, end: int) -> None:
-        if self.pending_gap:
-            self._add(self.pending_gap, start, start)
-            self.pending_gap = ""
-        self._add(text.translate(_RAISED) if self.depth and _NUMBERS.fullmatch(text) else text, start, end)
-
-    def _add(self, text: str, start: int, end: int) -> None:
+    def _write(self, text: str, start: int, end: int) -> None:
         self.runs.append(SourceRun(self.length, start, end))
         self.pieces.append(text)
         self.length += len(text)
 
 
-def _put(output: _Output, page: str, start: int, end: int, data: str, keep: bool) -> None:
-    """Write ``data``, the content of an HTML text token, to the output; ``keep`` preserves line breaks in ``data``.
-
-    The token is at ``page[start:end]``.
-    """
+def _put(output: _Output, page: str, start: int, end: int, data: str) -> None:
+    """Write ``data``, the content of an HTML text token at ``page[start:end]``, to the output."""
     whole = html.unescape(page[start:end]) if "&" in page[start:end] else page[start:end]
     units = _units(page, start, end)
     if _LINE_END.sub("\n", whole) != data:
         units = _matching_units(data, units)
-    for content, first, stop in units:
-        if content.strip(_SPACES):
-            output.put(content, first, stop)
-        else:
-            output.gap("\n" if keep and "\n" in content else " ")
+    for unit in units:
+        output.add_text(*unit)
 
 
 def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:

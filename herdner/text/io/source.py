@@ -18,15 +18,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 from herdner.base.files import atomic_write
 
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
-# Encodings in which a line feed is one byte that has no other meaning.
-BY_LINE = ("utf-8", "ascii", "iso8859-1")
 MAX_LINE_CHARS = 1 << 26  # longer lines are refused, because they would have to be held in memory
 MAX_WHOLE_CHARS = 1 << 28  # characters of a file that is held in memory
 
@@ -109,7 +107,8 @@ def sources(where: Input, patterns: Sequence[str]) -> list[Source]:
         return [Source("<stdin>", "stdin", None, sys.stdin.buffer)]
     path = root = Path(where)
     if path.is_dir():
-        files = [file for file in visible_files(path) if any(_matches(file, path, pattern) for pattern in patterns)]
+        names = [pattern + extension for pattern in patterns for extension in ("", *COMPRESSED)]
+        files = [file for file in visible_files(path) if any(matches_pattern(file, path, name) for name in names)]
         problem = f"{path}: no file named {' or '.join(patterns)} in this folder; name the files themselves"
     elif path.exists() or not glob.has_magic(str(where)):
         files, problem, root = [path], "", path.parent
@@ -148,11 +147,6 @@ def matches_pattern(file: Path, folder: Path, pattern: str) -> bool:
         pattern: Pattern of `pathlib.PurePath.match`.
     """
     return PurePosixPath(file.relative_to(folder).as_posix()).match(pattern)
-
-
-def _matches(file: Path, folder: Path, pattern: str) -> bool:
-    """Return whether a path relative to ``folder`` matches ``pattern``, or ``pattern`` plus an extension like ".gz"."""
-    return any(matches_pattern(file, folder, pattern + extension) for extension in ("", *COMPRESSED))
 
 
 def unique_ids(files: Sequence[Path], root: Path) -> list[str]:
@@ -215,38 +209,24 @@ def _zstd() -> Any:
     return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
-def decompress_stream(compression: str, stream: IO[bytes]) -> Any:
-    """Return a binary stream that decompresses the content of ``stream``.
+def open_compressed(compression: str, stream: IO[bytes], mode: Literal["rb", "wb"] = "rb") -> Any:
+    """Return a binary stream that decompresses the content of ``stream``, or writes compressed bytes to ``stream``.
 
-    It uses Python's modules, because xopen lets zstd take 2 GB of memory.
-
-    Args:
-        compression: Name of the compression, as `compression_of` returns it.
-        stream: Binary stream to read.
-    """
-    openers: dict[str, Callable[[IO[bytes]], Any]] = {
-        "gzip": lambda raw: gzip.GzipFile(fileobj=raw), "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile,
-        "zstd": lambda raw: _zstd().ZstdFile(raw),
-    }  # fmt: skip
-    return openers[compression](stream)
-
-
-def compress_stream(compression: str, stream: IO[bytes]) -> Any:
-    """Return a binary stream that compresses the bytes written to it and passes the compressed bytes to ``stream``.
-
-    Close it before ``stream``. Equal input yields equal bytes.
+    Close it before ``stream``. Equal input yields equal bytes. It uses Python's modules, because xopen lets zstd take
+    2 GB of memory.
 
     Args:
         compression: Name of the compression, as `compression_of` returns it.
-        stream: Binary stream to write.
+        stream: Binary stream to read or write.
+        mode: "rb" decompresses, "wb" compresses.
     """
-    openers: dict[str, Callable[[IO[bytes]], Any]] = {
-        "gzip": lambda raw: gzip.GzipFile("", "wb", fileobj=raw, mtime=0),
-        "bzip2": lambda raw: bz2.BZ2File(raw, "wb"),
-        "xz": lambda raw: lzma.LZMAFile(raw, "wb"),  # noqa: SIM115 (the caller closes it)
-        "zstd": lambda raw: _zstd().ZstdFile(raw, "wb"),
+    openers: dict[str, Callable[[], Any]] = {
+        "gzip": lambda: gzip.GzipFile("", mode, fileobj=stream, mtime=0),
+        "bzip2": lambda: bz2.BZ2File(stream, mode),
+        "xz": lambda: lzma.LZMAFile(stream, mode),  # noqa: SIM115 (the caller closes it)
+        "zstd": lambda: _zstd().ZstdFile(stream, mode),
     }
-    return openers[compression](stream)
+    return openers[compression]()
 
 
 def check_compression(path: str | os.PathLike[str]) -> None:
@@ -284,7 +264,7 @@ def create_file(path: str | os.PathLike[str]) -> Generator[Any, None, None]:
     compression = COMPRESSED.get(Path(path).suffix.lower())
     with (
         atomic_write(path) as file,
-        nullcontext(file) if compression is None else compress_stream(compression, file) as binary,
+        nullcontext(file) if compression is None else open_compressed(compression, file, "wb") as binary,
     ):
         yield binary
 
@@ -379,7 +359,7 @@ def by_line(encoding: str) -> bool:
         encoding: Name of the encoding.
     """
     try:
-        return codecs.lookup(encoding).name in BY_LINE
+        return codecs.lookup(encoding).name in ("utf-8", "ascii", "iso8859-1")  # a line feed is always one byte
     except LookupError:
         return False
 
@@ -403,7 +383,7 @@ def open_bytes(source: Source) -> Generator[Any, None, None]:
             buffered: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw, CHUNK_BYTES)
             kind = compression_of(buffered.peek(HEAD_BYTES)[:HEAD_BYTES])
             try:
-                yield buffered if kind is None else decompress_stream(kind, buffered)
+                yield buffered if kind is None else open_compressed(kind, buffered)
             finally:
                 if buffered is not raw:
                     with suppress(ValueError):  # the stream may be closed after a partial read
@@ -434,37 +414,47 @@ def _raw(source: Source) -> AbstractContextManager[Any]:
     return nullcontext(stream)
 
 
-def read_whole(source: Source, encoding: str = "utf-8") -> str:
+DeclaredEncoding = Callable[[bytes], str | None]
+"""A function that finds the encoding that a file declares in its first megabyte, such as the ``charset`` of a page."""
+
+
+def read_whole(
+    source: Source, encoding: str = "utf-8", declared_encoding: DeclaredEncoding | None = None,
+    max_chars: int | None = None, remedy: str = "split the file",
+) -> str:  # fmt: skip
     """Read and decode a whole text file, and return it as one string.
 
     Args:
         source: A file or stream, possibly compressed.
         encoding: Its encoding.
+        declared_encoding: As in `read_chunks`.
+        max_chars: Largest number of characters of a file; None: `MAX_WHOLE_CHARS`.
+        remedy: Advice for files that are longer.
 
     Raises:
-        FormatError: The source cannot be read, or has more than `MAX_WHOLE_CHARS` characters.
+        FormatError: The source cannot be read, or has more than ``max_chars`` characters.
     """
+    most = MAX_WHOLE_CHARS if max_chars is None else max_chars
     chunks: list[str] = []
     size = 0
-    for chunk in read_chunks(source, encoding):
+    for chunk in read_chunks(source, encoding, declared_encoding):
         chunks.append(chunk)
         size += len(chunk)
-        if size > MAX_WHOLE_CHARS:
-            raise FormatError(f"{source.name}: the file has more than {MAX_WHOLE_CHARS:,} characters; split the file")
+        if size > most:
+            raise FormatError(f"{source.name}: the file has more than {most:,} characters; {remedy}")
     return "".join(chunks)
 
 
 def read_chunks(
-    source: Source, encoding: str = "utf-8", declared_encoding: Callable[[bytes], str | None] | None = None
+    source: Source, encoding: str = "utf-8", declared_encoding: DeclaredEncoding | None = None
 ) -> Iterator[str]:
     """Decode a text file, and yield the text in pieces of about a megabyte.
 
     Args:
         source: A file or stream, possibly compressed.
         encoding: Its encoding, unless the file begins with a byte order mark, which states another one.
-        declared_encoding: Function that finds the encoding that a file declares in its first megabyte, such as the
-            ``charset`` of an HTML page. It is called if ``encoding`` is UTF-8, unless the file has a byte order mark or
-            the first megabyte contains characters in valid UTF-8 that are not ASCII.
+        declared_encoding: It is called if ``encoding`` is UTF-8, unless the file has a byte order mark or the first
+            megabyte contains characters in valid UTF-8 that are not ASCII.
 
     Yields:
         Pieces of the text; a byte order mark is dropped.
@@ -476,27 +466,23 @@ def read_chunks(
     try:
         with suppress(UnicodeError):
             b"x".decode(encoding)  # raises LookupError for codecs of bytes, such as zlib
-        decoder = codecs.getincrementaldecoder(encoding)()
+        example = "latin-1" if _is_utf(encoding) else "utf-8"
     except LookupError as error:
         raise FormatError(f"{source.name}: unknown encoding {encoding!r}; expected e.g. utf-8 or latin-1") from error
-    example = "latin-1" if _is_utf(encoding) else "utf-8"
     n_bytes, n_lines, first = 0, 0, True
-    utf8 = _Utf8Check()
     with open_bytes(source) as stream:
+        data = stream.read1(CHUNK_BYTES)  # the available bytes, without waiting until a pipe fills a chunk
+        needed = MARK_BYTES if declared_encoding is None else CHUNK_BYTES
+        while len(data) < needed and (more := stream.read1(CHUNK_BYTES)):
+            data += more
+        check_text(source, data)
+        marked = marked_encoding(data, encoding)
+        is_open = marked == encoding and codecs.lookup(encoding).name == "utf-8"
+        if declared_encoding is not None and is_open and not _has_utf8(data):
+            marked = declared_encoding(data) or encoding
+        encoding = marked
+        decoder, utf8 = codecs.getincrementaldecoder(encoding)(), _Utf8Check(not _is_utf(encoding))
         while True:
-            data = stream.read1(CHUNK_BYTES)  # the available bytes, without waiting until a pipe fills a chunk
-            if not n_bytes:
-                needed = MARK_BYTES if declared_encoding is None else CHUNK_BYTES
-                while len(data) < needed and (more := stream.read1(CHUNK_BYTES)):
-                    data += more
-                check_text(source, data)
-                marked = marked_encoding(data, encoding)
-                is_open = marked == encoding and codecs.lookup(encoding).name == "utf-8"
-                if declared_encoding is not None and is_open and not _has_utf8(data):
-                    marked = declared_encoding(data) or encoding
-                if marked != encoding:
-                    encoding, decoder = marked, codecs.getincrementaldecoder(marked)()
-                utf8.is_valid = not _is_utf(encoding)
             utf8.add(data)
             try:
                 text = decoder.decode(data, final=not data)
@@ -516,6 +502,7 @@ def read_chunks(
                 first = False
             if not data:
                 break
+            data = stream.read1(CHUNK_BYTES)
     if utf8.is_valid and not utf8.is_ascii:
         logger.warning("%s: read as %s, but its bytes are valid utf-8; check --encoding", source.name, encoding)
 
@@ -540,9 +527,9 @@ class _Utf8Check:
         is_ascii: Whether these bytes are ASCII.
     """
 
-    def __init__(self) -> None:
-        """Create a validator that has read no bytes yet."""
-        self.is_valid = True
+    def __init__(self, is_valid: bool) -> None:
+        """Create a validator that has read no bytes yet; if ``is_valid`` is false, it does nothing."""
+        self.is_valid = is_valid
         self.is_ascii = True
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 

@@ -82,7 +82,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "json line": ("jsonl", lambda: gzipped(zeros(80, b'{"text": "', b"a ")), "a line has more than 67108864 bytes"),
     "json array": ("jsonl", lambda: gzipped(zeros(80, b'{"x": [', b"0,")), "a line has more than 67108864 bytes"),
     "label studio": ("label-studio", lambda: gzipped(zeros(270, b"[", b"[],")), "more than 268,435,456 characters"),
-    "page": ("html", lambda: gzipped(zeros(270, b"<p>", b"<b>")), "the page has more than 268,435,456 characters"),
+    "page": ("html", lambda: gzipped(zeros(270, b"<p>", b"<b>")), "the file has more than 268,435,456 characters"),
     "docbin": ("spacy", lambda: deflated(zeros(100)), "unpacks to more than"),
     "docbin of a long list": ("spacy", lambda: deflated(zeros(100, NESTED, b"\xc0")), "unpacks to more than"),
     "docbin of a short list": ("spacy", lambda: deflated([NESTED]), "damaged DocBin"),

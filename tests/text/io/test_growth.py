@@ -14,7 +14,7 @@ from cpu import cpu_seconds
 
 from herdner.corpora.formats import FORMATS, read_documents, write_documents
 from herdner.text.document import Document
-from herdner.text.io.source import Source, compress_stream, read_raw_lines
+from herdner.text.io.source import Source, open_compressed, read_raw_lines
 
 UNITS = [
     b"<DOC>\n", b"<TEXT>", b"</TEXT>", b"<DOCNO>", b'<b_enamex type="PERSON">', b"<e_enamex>", b"<b_enamex",
@@ -104,7 +104,7 @@ def compressed(kind: str | None, data: bytes) -> bytes:
     if kind is None:
         return data
     target = io.BytesIO()
-    with compress_stream(kind, target) as stream:
+    with open_compressed(kind, target, "wb") as stream:
         stream.write(data)
     return target.getvalue()
 

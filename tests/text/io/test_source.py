@@ -18,8 +18,7 @@ from herdner.text.io.source import (
     COMPRESSED,
     FormatError,
     Source,
-    compress_stream,
-    decompress_stream,
+    open_compressed,
     read_chunks,
     unique_ids,
 )
@@ -61,11 +60,11 @@ def test_compression_is_deterministic_and_reversible(kind: str) -> None:
     files: list[bytes] = []
     for _ in range(2):
         file = io.BytesIO()
-        with compress_stream(kind, file) as stream:
+        with open_compressed(kind, file, "wb") as stream:
             stream.write(TEXT.encode())
         files.append(file.getvalue())
     assert files[0] == files[1]
-    assert decompress_stream(kind, io.BytesIO(files[0])).read().decode() == TEXT
+    assert open_compressed(kind, io.BytesIO(files[0])).read().decode() == TEXT
 
 
 def test_a_text_that_begins_like_a_bzip2_file_is_a_text(tmp_path: Path) -> None:
