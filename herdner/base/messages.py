@@ -61,6 +61,15 @@ def suggestion(word: str, words: Iterable[str]) -> str:
     return f"did you mean {similar[0]!r}? " if similar else ""
 
 
+def one_line(error: object) -> str:
+    """Return the message of an error as one line; if it has no message, the name of its type.
+
+    Args:
+        error: An error or a message.
+    """
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning that points to the first line outside herdner in the call stack.
 

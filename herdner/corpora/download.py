@@ -15,10 +15,14 @@ from urllib import error, request
 from urllib.parse import urlsplit
 
 from herdner.base.files import atomic_write
+from herdner.base.messages import one_line
 
 MAX_REDIRECTS = 5
 TIMEOUT = 30.0  # seconds
 _BLOCK = 1 << 16
+
+Progress = Callable[[int, int], object]
+"""A function of the numbers of received and expected bytes."""
 
 
 class DownloadError(Exception):
@@ -46,13 +50,7 @@ def check_url(url: str, after: str | None = None) -> None:
 
 
 def download(
-    url: str,
-    path: Path,
-    size: int,
-    sha256: str,
-    *,
-    progress: Callable[[int, int], object] | None = None,
-    timeout: float = TIMEOUT,
+    url: str, path: Path, size: int, sha256: str, *, progress: Progress | None = None, timeout: float = TIMEOUT
 ) -> None:
     """Download a file to ``path``. The file appears only after its size and checksum have been checked.
 
@@ -63,7 +61,7 @@ def download(
         path: The file to create or replace.
         size: Expected number of bytes.
         sha256: Expected checksum, 64 hexadecimal digits.
-        progress: Function that is called with the numbers of received and expected bytes.
+        progress: Function that is called after each received block.
         timeout: Longest time without data from the server, in seconds.
 
     Raises:
@@ -78,12 +76,7 @@ def download(
 
 
 def _store(
-    stream: IO[bytes],
-    blocks: Iterator[bytes],
-    url: str,
-    size: int,
-    sha256: str,
-    progress: Callable[[int, int], object] | None,
+    stream: IO[bytes], blocks: Iterator[bytes], url: str, size: int, sha256: str, progress: Progress | None
 ) -> None:
     done, digest = 0, hashlib.sha256()
     for block in blocks:
@@ -116,7 +109,7 @@ def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]
     except error.HTTPError as problem:
         problem.close()
         raise DownloadError(
-            f"{url}: the server answered {problem.code} {_one_line(problem.reason)};"
+            f"{url}: the server answered {problem.code} {one_line(problem.reason)};"
             " check the address, or try again later"
         ) from None
     except TimeoutError:
@@ -124,14 +117,10 @@ def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]
     except error.URLError as problem:
         if isinstance(problem.reason, TimeoutError):
             raise DownloadError(f"{url}: no answer within {timeout:g} seconds; try again") from None
-        raise DownloadError(f"{url}: no connection ({_one_line(problem.reason)}); check the network") from None
+        raise DownloadError(f"{url}: no connection ({one_line(problem.reason)}); check the network") from None
     except (HTTPException, OSError, ValueError) as problem:
-        what = _one_line(problem) or type(problem).__name__
-        raise DownloadError(f"{url}: the connection broke ({what}) and the download was deleted; try again") from None
-
-
-def _one_line(message: object) -> str:
-    return " ".join(str(message).split())
+        what = f"the connection broke ({one_line(problem)}) and the download was deleted"
+        raise DownloadError(f"{url}: {what}; try again") from None
 
 
 class _Redirects(request.HTTPRedirectHandler):

@@ -34,24 +34,18 @@ def checksum(path: str | os.PathLike[str]) -> tuple[int, str]:
     Raises:
         OSError: A file cannot be read.
     """
-    path = Path(path)
-    if not path.is_dir():
-        return _checksum_of(path)
-    files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
-    total, digest = 0, hashlib.sha256()
-    for name, file in files:
-        size, sha256 = _checksum_of(file)
-        total += size
-        digest.update(f"{sha256}  {name}\n".encode())
-    return total, digest.hexdigest()
-
-
-def _checksum_of(path: Path) -> tuple[int, str]:
-    size, digest = 0, hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            size += len(block)
-            digest.update(block)
+    path, size, digest = Path(path), 0, hashlib.sha256()
+    if path.is_dir():
+        files = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
+        for name, file in sorted(files):
+            file_size, sha256 = checksum(file)
+            size += file_size
+            digest.update(f"{sha256}  {name}\n".encode())
+    else:
+        with path.open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                size += len(block)
+                digest.update(block)
     return size, digest.hexdigest()
 
 
@@ -65,10 +59,7 @@ def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
     Yields:
         An error message for each file that is missing or differs.
     """
-    for file in corpus.files:
-        problem = _problem(file, Path(folder) / file.name)
-        if problem:
-            yield problem
+    yield from filter(None, (_problem(file, Path(folder) / file.name) for file in corpus.files))
 
 
 def _problem(file: CorpusFile, path: Path) -> str | None:
