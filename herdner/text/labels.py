@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from herdner.text.document import Document
-from herdner.text.partial import ANY_TAG, PartialAnnotation, alternatives, join_alternatives
+from herdner.text.partial import PartialAnnotation, change_alternatives
 from herdner.text.tags import Scheme, split_tag
 
 LabelNames = Mapping[str, str | None]
@@ -123,8 +123,9 @@ def _rename_partial(partial: PartialAnnotation, names: LabelNames | None) -> Par
 
 def _rename_alternatives(tags: str, names: LabelNames | None) -> str:
     """Rename the labels in a string of possible tags, such as ``"PER|O"``. A tag with a removed label becomes O."""
-    parsed = alternatives(tags)
-    if parsed is None:
-        return ANY_TAG
-    renamed = [(prefix, label if prefix == "O" else new_label(label, names)) for prefix, label in parsed]
-    return join_alternatives([("O", "") if label is None else (prefix, label) for prefix, label in renamed])
+
+    def rename(prefix: str, label: str) -> tuple[str, str]:
+        renamed = label if prefix == "O" else new_label(label, names)
+        return ("O", "") if renamed is None else (prefix, renamed)
+
+    return change_alternatives(tags, rename)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -112,17 +112,21 @@ def alternatives(tags: str) -> tuple[tuple[str, str], ...] | None:
     return tuple(parsed)
 
 
-def join_alternatives(parsed: Sequence[tuple[str, str]]) -> str:
-    """Convert possible tags, as `alternatives` returns them, to a string without duplicates.
+def change_alternatives(tags: str, change: Callable[[str, str], tuple[str, str]]) -> str:
+    """Change each tag in a string of possible tags; duplicates are removed, and ``"?"`` stays unchanged.
 
     Args:
-        parsed: Prefix and label of each possible tag.
+        tags: Possible tags, separated by ``|``, or ``"?"``.
+        change: Function that converts the prefix and the label of a tag, as in `alternatives`, to new ones.
 
     Returns:
-        The tags, separated by ``|``.
+        The new tags, separated by ``|``, or ``"?"``.
     """
-    tags = [label if not prefix else prefix if prefix == "O" else f"{prefix}-{label}" for prefix, label in parsed]
-    return "|".join(dict.fromkeys(tags))
+    parsed = alternatives(tags)
+    if parsed is None:
+        return ANY_TAG
+    changed = ["-".join(filter(None, change(prefix, label))) for prefix, label in parsed]
+    return "|".join(dict.fromkeys(changed))
 
 
 def without_prefixes(tags: str) -> str:
@@ -134,7 +138,4 @@ def without_prefixes(tags: str) -> str:
     Returns:
         The labels, separated by ``|``, or ``"?"``.
     """
-    parsed = alternatives(tags)
-    if parsed is None:
-        return ANY_TAG
-    return join_alternatives([(prefix if prefix == "O" else "", label) for prefix, label in parsed])
+    return change_alternatives(tags, lambda prefix, label: (prefix if prefix == "O" else "", label))
