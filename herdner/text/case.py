@@ -24,10 +24,8 @@ def change_case(document: Document, case: Case) -> Document:
     Returns:
         A document with the same tokens, sentences, spans and white space. Its text may be longer ("ß" becomes "SS").
     """
-    convert, text = CASES[case], document.text
-    tokens = [convert(token) for token in document.tokens]
-    borders = [0, *np.stack([document.token_starts, document.token_ends], axis=1).ravel().tolist(), len(text)]
-    gaps = [text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
+    tokens = list(map(CASES[case], document.tokens))
+    gaps = document.gaps()
     gap_lengths = np.fromiter(map(len, gaps[:-1]), np.int64, len(tokens))
     lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
     ends = np.cumsum(gap_lengths + lengths)

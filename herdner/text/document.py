@@ -24,6 +24,15 @@ from herdner.text.source_map import SourceMap
 from herdner.text.table_row import TableRow
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
+Sentences = Iterable[Sequence[str]]
+"""Tokens, or tags, of each sentence."""
+
+Fields = Mapping[str, object]
+"""Values of a document by name, other than its text and annotation."""
+
+Confidences = Sequence[float] | NDArray[np.floating[Any]]
+"""Probability in [0, 1] that each entity is right."""
+
 
 class Projection(NamedTuple):
     """Token spans of a document's entities, and how many entities were widened to whole tokens or dropped.
@@ -114,12 +123,7 @@ class Document:
 
     @classmethod
     def from_tokens(
-        cls,
-        sentences: Iterable[Sequence[str]],
-        tags: Iterable[Sequence[str]] | None = None,
-        *,
-        id: str | None = None,
-        fields: Mapping[str, object] | None = None,
+        cls, sentences: Sentences, tags: Sentences | None = None, *, id: str | None = None, fields: Fields | None = None
     ) -> Document:
         """Build a document from tokenized sentences, optionally annotated with a tag for each token.
 
@@ -156,12 +160,7 @@ class Document:
 
     @classmethod
     def from_aligned(
-        cls,
-        text: str,
-        sentences: Iterable[Sequence[str]],
-        *,
-        id: str | None = None,
-        fields: Mapping[str, object] | None = None,
+        cls, text: str, sentences: Sentences, *, id: str | None = None, fields: Fields | None = None
     ) -> Document:
         """Build a document from a text and tokens. The text must consist of these tokens and white space.
 
@@ -189,7 +188,7 @@ class Document:
         return cls(text, tokens, starts, ends, offsets, id=id, fields=dict(fields or {}))
 
     @classmethod
-    def from_text(cls, text: str, *, id: str | None = None, fields: Mapping[str, object] | None = None) -> Document:
+    def from_text(cls, text: str, *, id: str | None = None, fields: Fields | None = None) -> Document:
         """Build a document that has a text but no tokens, such as a document from a plain text file.
 
         Args:
@@ -216,6 +215,11 @@ class Document:
     def sentences(self) -> Iterator[Sequence[str]]:
         """Return an iterator over the sentences of the document, each as a sequence of tokens."""
         return (self.tokens[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
+
+    def gaps(self) -> list[str]:
+        """Return the n + 1 pieces of text before, between and behind the n tokens."""
+        ends, starts = [0, *self.token_ends.tolist()], [*self.token_starts.tolist(), len(self.text)]
+        return [self.text[end:start] for end, start in zip(ends, starts, strict=True)]
 
     def sentence_tags(self) -> Iterator[Sequence[str]]:
         """Return an iterator over the sentences of the document, each as a sequence of tags.
@@ -302,10 +306,7 @@ class Document:
         return replace(partial, unannotated=tuple(sorted({*partial.unannotated, *ranges})))
 
     def with_spans(
-        self,
-        spans: Sequence[Span],
-        scheme: Scheme = "iob2",
-        confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
+        self, spans: Sequence[Span], scheme: Scheme = "iob2", confidences: Confidences | None = None
     ) -> Document:
         """Return a copy of the document that is fully annotated: ``spans`` are the spans of all its entities.
 
@@ -333,7 +334,7 @@ class Document:
         self,
         spans: Sequence[Span],
         scheme: Scheme = "iob2",
-        confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
+        confidences: Confidences | None = None,
         source_tags: Sequence[str] | None = None,
     ) -> Document:
         """Return a copy of the document with the spans of a tagger, without checking them.
@@ -549,9 +550,7 @@ class Document:
         tags = None if self.tags is None else list(self.tags)
         return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields, self.partial
 
-    def entities_from_spans(
-        self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None
-    ) -> tuple[Entity, ...]:
+    def entities_from_spans(self, spans: Sequence[Span], confidences: Confidences | None = None) -> tuple[Entity, ...]:
         """Convert token spans to entities with character offsets.
 
         Args:

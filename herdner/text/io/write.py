@@ -48,45 +48,39 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
         ValueError: A document has a text but no tokens, some of its labels are not annotated, a token contains white
             space or begins with ``-DOCSTART-``, or a part of the text belongs to no token.
     """
-    with ParseWarnings("conll", strict=False) as warnings:
-        _write_conll(documents, utf8(stream), scheme, warnings)
-
-
-def _write_conll(
-    documents: Iterable[Document], put: Callable[[str], object], scheme: Scheme, warnings: ParseWarnings
-) -> None:
+    put = utf8(stream)
     n_unannotated, first_unannotated, is_annotated = 0, 0, False
-    for number, document in enumerate(documents, 1):
-        _check_has_tokens(document)
-        if document.spans is None:
-            n_unannotated, first_unannotated = n_unannotated + 1, first_unannotated or number
-        else:
-            is_annotated = True
-        if document.partial is not None and document.partial.annotated_labels is not None:
-            raise ValueError(
-                f"document {document.id!r}: the column format cannot store the list of annotated labels;"
-                " write JSON lines instead"
-            )
-        _check_tokens(document)
-        _warn_of_borders(document, number, warnings, within_sentences=True)
-        if invalid := next((token for token in document.tokens if token.startswith(DOCSTART)), None):
-            raise ValueError(
-                f"document {document.id!r}: the token {invalid!r:.60} separates documents; write JSON lines instead"
-            )
-        # The reader removes a byte order mark at the start of a file.
-        if number > 1 or not document.n_tokens or document.tokens[0].startswith("\ufeff"):
-            put(_DOCUMENT_LINE)
-        tags = _tags(document, scheme)
-        for token, possible in document.unannotated_tokens().items():
-            tags[token] = possible if is_ambiguous(possible) else f"{possible}|{possible}"
-        for start, end in _pairs(document):
-            rows = zip(document.tokens[start:end], tags[start:end], strict=True)
-            put("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
-    if n_unannotated and is_annotated:
-        warnings.add(
-            "a document without annotation is written like an annotated document without entities",
-            document=first_unannotated, times=n_unannotated,
-        )  # fmt: skip
+    with ParseWarnings("conll", strict=False) as warnings:
+        for number, document in enumerate(documents, 1):
+            if document.spans is None:
+                n_unannotated, first_unannotated = n_unannotated + 1, first_unannotated or number
+            else:
+                is_annotated = True
+            if document.partial is not None and document.partial.annotated_labels is not None:
+                raise ValueError(
+                    f"document {document.id!r}: the column format cannot store the list of annotated labels;"
+                    " write JSON lines instead"
+                )
+            _check_tokens(document)
+            _warn_of_borders(document, number, warnings, within_sentences=True)
+            if invalid := next((token for token in document.tokens if token.startswith(DOCSTART)), None):
+                raise ValueError(
+                    f"document {document.id!r}: the token {invalid!r:.60} separates documents; write JSON lines instead"
+                )
+            # The reader removes a byte order mark at the start of a file.
+            if number > 1 or not document.n_tokens or document.tokens[0].startswith("\ufeff"):
+                put(_DOCUMENT_LINE)
+            tags = _tags(document, scheme)
+            for token, possible in document.unannotated_tokens().items():
+                tags[token] = possible if is_ambiguous(possible) else f"{possible}|{possible}"
+            for start, end in _pairs(document):
+                rows = zip(document.tokens[start:end], tags[start:end], strict=True)
+                put("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
+        if n_unannotated and is_annotated:
+            warnings.add(
+                "a document without annotation is written like an annotated document without entities",
+                document=first_unannotated, times=n_unannotated,
+            )  # fmt: skip
 
 
 def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
@@ -164,12 +158,8 @@ def table_cells(document: Document, column: str = "text") -> dict[str, object]:
         Values by column. The value of ``entities`` is a list of dicts, or None if there is no annotation.
 
     Raises:
-        ValueError: The document is partially annotated, or two columns would have the same name.
+        ValueError: Two columns would have the same name.
     """
-    if document.partial is not None:
-        raise ValueError(
-            f"document {document.id!r}: a table cannot represent a partial annotation; write JSON lines instead"
-        )
     entities = None if document.spans is None else entity_records(document)
     row = document.row
     if row is None:
@@ -234,13 +224,10 @@ def entity_records(document: Document) -> list[dict[str, Any]]:
         A dictionary for each entity. If the document has a source map, it includes ``source_start`` and ``source_end``.
     """
     records = [entity_record(entity) for entity in document.entities]
-    if document.source_map is None:
-        return records
-    ranges = [document.source_map.span(entity.start, entity.end) for entity in document.entities]
-    return [
-        record | {"source_start": start, "source_end": end}
-        for record, (start, end) in zip(records, ranges, strict=True)
-    ]
+    if document.source_map is not None:
+        for record in records:
+            record["source_start"], record["source_end"] = document.source_map.span(record["start"], record["end"])
+    return records
 
 
 def write_text(
@@ -285,8 +272,8 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
         stream: A binary stream, or a text stream with a binary buffer.
 
     Raises:
-        ValueError: A document has no tokens or is partially annotated, a token contains white space, a part of the
-            text belongs to no token, or the documents are too many for one file.
+        ValueError: A document has no tokens, a token contains white space, a part of the text belongs to no token, or
+            the documents are too many for one file.
         MissingExtra: spaCy is not installed.
     """
     check_extra("spacy", ".spacy files need spaCy")
@@ -296,12 +283,6 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
     vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "ENT_ID", "SENT_START"])
     with ParseWarnings("spacy", strict=False) as warnings:
         for number, document in enumerate(documents, 1):
-            _check_has_tokens(document)
-            if document.partial is not None:
-                raise ValueError(
-                    f"document {document.id!r}: a DocBin cannot represent a partial annotation; write JSON lines"
-                    " instead"
-                )
             _check_tokens(document)
             _warn_of_borders(document, number, warnings, within_sentences=False)
             store.add(_spacy_doc(vocab, document))
@@ -315,10 +296,7 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
     words: list[str] = []
     spaces: list[bool] = []
     index: list[int] = []  # index of each token among the words
-    last = 0
-    starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
-    for token, start, end in [*zip(document.tokens, starts, ends, strict=True), (None, len(document.text), 0)]:
-        gap = document.text[last:start]
+    for gap, token in zip(document.gaps(), [*document.tokens, None], strict=True):
         if words and gap.startswith(" "):
             spaces[-1], gap = True, gap[1:]
         if gap:
@@ -328,7 +306,6 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
             index.append(len(words))
             words.append(token)
             spaces.append(False)
-            last = end
     firsts = {index[start] for start, _ in _pairs(document)} - set(index[:1]) | {0}
     spans = [Span(index[s.start], index[s.end - 1] + 1, s.label) for s in document.spans or []]
     tags = None if document.spans is None else tags_from_spans(spans, len(words), "iob2")
@@ -345,23 +322,19 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
 def _segments(document: Document) -> Iterator[tuple[str, str | None]]:
     """Yield the consecutive pieces of a document's text, each with the label of its entity (None outside entities)."""
     last = 0
-    for entity in sorted(document.entities, key=_order):
+    for entity in sorted(document.entities, key=lambda e: (e.start, e.end)):
         yield document.text[last : entity.start], None
         yield document.text[entity.start : entity.end], entity.label
         last = entity.end
     yield document.text[last:], None
 
 
-def _plain(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], None]:
+def _plain(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], object]:
     put = utf8(stream)
-
-    def show(segments: Iterable[tuple[str, str | None]]) -> None:
-        put("".join(text if label is None else f"[{text} {label}]" for text, label in segments))
-
-    return show
+    return lambda segments: put("".join(text if label is None else f"[{text} {label}]" for text, label in segments))
 
 
-def _terminal(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], None]:
+def _terminal(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], object]:
     from rich.console import Console
     from rich.text import Text
 
@@ -379,10 +352,6 @@ def _terminal(stream: IO[Any]) -> Callable[[Iterable[tuple[str, str | None]]], N
     return show
 
 
-def _order(entity: Entity) -> tuple[int, int]:
-    return entity.start, entity.end
-
-
 def _pairs(document: Document) -> Iterator[tuple[int, int]]:
     return pairwise(document.sentence_offsets.tolist())
 
@@ -394,18 +363,15 @@ def _tags(document: Document, scheme: Scheme) -> list[str]:
 
 
 def _check_tokens(document: Document) -> None:
-    """Raise `ValueError` if a token contains white space, or if text other than white space belongs to no token."""
+    """Raise `ValueError` if a document has no tokens, a token with white space, or text that belongs to no token."""
+    if not document.n_tokens and document.text.strip():
+        raise ValueError(f"document {document.id!r} has no tokens; tokenize it first")
     if invalid := next((token for token in document.tokens if token.split() != [token]), None):
         raise ValueError(
             f"document {document.id!r}: the token {invalid!r:.60} contains white space; write JSON lines instead"
         )
-    last = 0
-    for start, end in zip(
-        [*document.token_starts.tolist(), len(document.text)], [*document.token_ends.tolist(), 0], strict=True
-    ):
-        if (gap := document.text[last:start]) and not gap.isspace():
-            raise ValueError(f"document {document.id!r}: {gap!r:.60} belongs to no token; tokenize the document again")
-        last = end
+    if lost := next((gap for gap in document.gaps() if gap.strip()), None):
+        raise ValueError(f"document {document.id!r}: {lost!r:.60} belongs to no token; tokenize the document again")
 
 
 def _warn_of_borders(document: Document, number: int, warnings: ParseWarnings, *, within_sentences: bool) -> None:
@@ -425,12 +391,6 @@ def _warn_of_borders(document: Document, number: int, warnings: ParseWarnings, *
     sentences = [np.searchsorted(offsets, [span.start, span.end - 1], side="right") for span in spans]
     if within_sentences and (n_split := sum(int(first) != int(last) for first, last in sentences)):
         warnings.add("an entity crosses a sentence border; it is split there", document=number, times=n_split)
-
-
-def _check_has_tokens(document: Document) -> None:
-    """Raise `ValueError` if a document has text but no tokens."""
-    if not document.n_tokens and document.text.strip():
-        raise ValueError(f"document {document.id!r} has no tokens; tokenize it first")
 
 
 def json_line(record: dict[str, Any]) -> str:
@@ -502,14 +462,11 @@ def check_encodable(document: Document, parts: Collection[str]) -> None:
                     " lines"
                 ) from None
             if pair := _SURROGATE_PAIR.search(value):
+                joined = pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
                 raise ValueError(
                     f"document {document.id!r}: the {name} contains two surrogates at character {pair.start()}, which"
-                    f" JSON cannot distinguish from the character U+{_join_surrogates(pair[0]):04X}; replace them"
+                    f" JSON cannot distinguish from the character U+{ord(joined):04X}; replace them"
                 ) from None
-
-
-def _join_surrogates(pair: str) -> int:
-    return ord(pair.encode("utf-16", "surrogatepass").decode("utf-16"))
 
 
 def utf8(stream: IO[Any]) -> Callable[[str], object]:
