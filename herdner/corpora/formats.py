@@ -6,7 +6,7 @@ import inspect
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
@@ -50,6 +50,8 @@ Part = Literal[
 "names" are the mentions of each name. "strings" are fields with strings as values. "surrogates" are single surrogates
 (U+D800 to U+DFFF) in texts, which JSON writes as escapes; readers replace them, with a warning."""
 
+_UNLABELLED = ("text", "lines", "markdown", "docx", "html")  # formats whose readers read no labels
+
 _PART_NAMES: dict[Part, str] = {
     "id": "ids", "tokens": "tokens and sentence borders", "confidence": "confidences",
     "names": "groups of mentions", "fields": "fields",
@@ -68,7 +70,6 @@ class Format:
         extensions: File extensions that select the format in `format_of`, such as ".conll".
         layout: Layout of a column format; its fields are options of `read_documents`.
         is_binary: The writer writes bytes.
-        has_labels: Documents of this format may have labels, which `read_documents` can rename.
         carries: Parts of a document that writing and then reading leaves unchanged. `write_documents` refuses documents
             with partial annotation or surrogates if the format cannot represent them, and warns about other parts.
             The set is empty for formats for display.
@@ -81,7 +82,6 @@ class Format:
     extensions: tuple[str, ...] = ()
     layout: Layout | None = None
     is_binary: bool = False
-    has_labels: bool = True
     carries: frozenset[Part] = frozenset()
 
     @property
@@ -89,7 +89,7 @@ class Format:
         """Names of the options of `read_documents` for this file format."""
         own = [name for name in _parameters(self.read) if name not in ("where", "layout", "patterns")]
         of_layout = [] if self.layout is None else [*(field.name for field in fields(Layout)), "scheme"]
-        return tuple(dict.fromkeys([*own, *of_layout, *(["labels"] if self.has_labels else [])]))
+        return tuple(dict.fromkeys([*own, *of_layout, *(["labels"] if self.name not in _UNLABELLED else [])]))
 
     @property
     def write_options(self) -> tuple[str, ...]:
@@ -101,10 +101,8 @@ def _parameters(function: Callable[..., object] | None) -> tuple[str, ...]:
     return () if function is None else tuple(inspect.signature(function).parameters)
 
 
-def _columns(
-    name: str, description: str, layout: Layout, *patterns: str, extensions: tuple[str, ...] = (), **more: Any
-) -> Format:
-    return Format(name, description, partial(read_columns, patterns=patterns), None, extensions, layout, **more)
+def _columns(name: str, description: str, layout: Layout, *patterns: str, **more: Any) -> Format:
+    return Format(name, description, partial(read_columns, patterns=patterns), layout=layout, **more)
 
 
 def _parquet() -> Any:
@@ -124,17 +122,19 @@ def _write_parquet(documents: Iterable[Document], stream: IO[Any], *, column: st
 
 
 _TABLE: frozenset[Part] = frozenset({"id", "text", "entities", "confidence", "names", "strings"})
-_CONLL = _columns(
-    "conll",
-    "columns separated by TAB or spaces: token first, tag last (one column: no tags); -DOCSTART- starts a document",
-    Layout(),
-    "*.conll",
-    "*.iob2",
-    "*.bio",
-    extensions=(".conll", ".bio", ".iob2"),
-)
+_JSON: frozenset[Part] = frozenset({"id", "text", "entities", "confidence", "names", "fields", "surrogates"})
 _FORMATS = [
-    replace(_CONLL, write=write_conll, carries=frozenset({"tokens", "spans", "partial"})),
+    _columns(
+        "conll",
+        "columns separated by TAB or spaces: token first, tag last (one column: no tags); -DOCSTART- starts a document",
+        Layout(),
+        "*.conll",
+        "*.iob2",
+        "*.bio",
+        extensions=(".conll", ".bio", ".iob2"),
+        write=write_conll,
+        carries=frozenset({"tokens", "spans", "partial"}),
+    ),
     _columns("conll2003", "CoNLL-2003: token, part of speech, chunk, tag (IOB1)", Layout(), "eng.*", "deu.*"),
     _columns("conll2002", "CoNLL-2002: token, part of speech, tag (IOB2)", Layout(), "esp.*", "ned.*"),
     _columns("wnut17", "WNUT-17: each post is a document", Layout(documents="sentence"), "*.conll"),
@@ -163,7 +163,6 @@ _FORMATS = [
         read_text,
         write_text,
         (".txt", ".text", ".md", ".rst"),
-        has_labels=False,
     ),
     Format(
         "markdown",
@@ -171,25 +170,17 @@ _FORMATS = [
         read_markdown,
         None,
         (".md", ".markdown"),
-        has_labels=False,
     ),
-    Format(
-        "docx",
-        "Word document; read: the text with footnotes and text boxes",
-        read_docx,
-        None,
-        (".docx",),
-        has_labels=False,
-    ),
+    Format("docx", "Word document; read: the text with footnotes and text boxes", read_docx, None, (".docx",)),
     Format(
         "jsonl",
         'one object per line: {"id", "text", "entities": [{"start", "end", "label", ...}]}',
         read_jsonl,
         write_jsonl,
         (".jsonl", ".ndjson"),
-        carries=frozenset({"id", "text", "entities", "confidence", "names", "partial", "fields", "surrogates"}),
+        carries=frozenset({*_JSON, "partial"}),
     ),
-    Format("lines", "plain text, one document per line", partial(read_text, documents="line"), has_labels=False),
+    Format("lines", "plain text, one document per line", partial(read_text, documents="line")),
     Format(
         "csv",
         "comma-separated values, one document per row, its text in --column",
@@ -213,7 +204,7 @@ _FORMATS = [
         _write_parquet,
         (".parquet", ".pq"),
         is_binary=True,
-        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields"}),
+        carries=_JSON - {"surrogates"},
     ),
     Format(
         "html",
@@ -221,7 +212,6 @@ _FORMATS = [
         read_html,
         write_html,
         (".html", ".htm", ".xhtml"),
-        has_labels=False,
     ),
     Format(
         "spacy",
@@ -237,22 +227,16 @@ _FORMATS = [
         "Label Studio's JSON; written: tasks with predictions",
         read_label_studio,
         write_label_studio,
-        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields", "surrogates"}),
+        carries=_JSON,
     ),
     Format(
         "doccano",
         "doccano's JSON lines for sequence labelling",
         read_doccano,
         write_doccano,
-        carries=frozenset({"id", "text", "entities", "fields", "surrogates"}),
+        carries=_JSON - {"confidence", "names"},
     ),
-    Format(
-        "prodigy",
-        "Prodigy's JSON lines of named entities",
-        read_prodigy,
-        write_prodigy,
-        carries=frozenset({"id", "text", "entities", "confidence", "names", "fields", "surrogates"}),
-    ),
+    Format("prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy, carries=_JSON),
     Format(
         "brat",
         "brat's standoff: a folder of .txt and .ann files, or a tar.gz of them",
@@ -275,12 +259,6 @@ WRITABLE = tuple(name for name, entry in FORMATS.items() if entry.write is not N
 # If several formats share an extension, the last one is the most specific.
 _READ_AS = {extension: name for name in READABLE for extension in FORMATS[name].extensions}
 _WRITTEN_AS = {extension: name for name in WRITABLE for extension in FORMATS[name].extensions}
-
-ANNOTATION_OPTIONS: Mapping[str, dict[str, Any]] = {
-    "label-studio": {"annotations": True},
-    "prodigy": {"answer": "accept"},
-}
-"""Options of writers that mark the entities as a finished annotation; by default they are written as predictions."""
 
 
 def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | None:

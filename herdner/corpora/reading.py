@@ -9,19 +9,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from herdner.corpora.formats import (
-    ANNOTATION_OPTIONS,
-    FORMATS,
-    READABLE,
-    file_options,
-    format_of,
-    read_documents,
-    split_format,
-    write_documents,
-)
+from herdner.corpora.formats import FORMATS, READABLE, format_of, read_documents, split_format, write_documents
 from herdner.corpora.registry import Corpus, load_registry
 from herdner.text.document import Document
-from herdner.text.io.source import create_file
+
+ANNOTATION_OPTIONS: Mapping[str, dict[str, Any]] = {
+    "label-studio": {"annotations": True},
+    "prodigy": {"answer": "accept"},
+}
+"""Options of writers that mark the entities as a finished annotation; by default they are written as predictions."""
 
 
 class FileAndFormat(NamedTuple):
@@ -53,15 +49,14 @@ def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
         return FileAndFormat(path, format)
     head, colon, tail = argument.rpartition(":")
     whole = Path(argument)
-    formats = READABLE
     by_extension = format_of(argument) if default is None else default
     if by_extension and (whole.exists() or not colon or not tail.isidentifier()):
         return FileAndFormat(argument, by_extension)
-    expected = f"expected FILE:FORMAT with one of {', '.join(formats)}"
+    expected = f"expected FILE:FORMAT with one of {', '.join(READABLE)}"
     if not argument or (colon and not head):
         raise ValueError(f"{argument!r} contains no file name; {expected}")
     if colon and tail.isidentifier() and not whole.exists():
-        near = difflib.get_close_matches(tail.lower(), formats, n=1)
+        near = difflib.get_close_matches(tail.lower(), READABLE, n=1)
         raise ValueError(
             f"{argument!r}: unknown format {tail!r}{f' (did you mean {near[0]}?)' if near else ''}; {expected}"
         )
@@ -140,18 +135,12 @@ def convert(
     """
     count = 0
 
-    def format_count() -> Iterator[Document]:
+    def counted() -> Iterator[Document]:
         nonlocal count
         for document in read(source, core_labels=core_labels, **options):
             count += 1
             yield document
 
-    options_of_writer = ANNOTATION_OPTIONS.get(target_format, {})
-    if str(output) == "-":
-        write_documents(format_count(), sys.stdout, target_format, **options_of_writer)
-        return count
-    with create_file(output) as stream:
-        write_documents(
-            format_count(), stream, target_format, **options_of_writer, **file_options(target_format, output)
-        )
+    stream = sys.stdout if str(output) == "-" else output
+    write_documents(counted(), stream, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
     return count

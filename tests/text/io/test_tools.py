@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdner.corpora.formats import ANNOTATION_OPTIONS, read_documents, read_items, write_documents
+from herdner.corpora.formats import read_documents, read_items, write_documents
+from herdner.corpora.reading import ANNOTATION_OPTIONS
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
 from herdner.text.io.source import FormatError
