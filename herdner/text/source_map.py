@@ -80,8 +80,4 @@ class SourceMap:
         """Return whether two source maps have equal runs."""
         if not isinstance(other, SourceMap):
             return NotImplemented
-        pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return all(np.array_equal(mine, others) for mine, others in pairs)
-
-    def _arrays(self) -> tuple[NDArray[np.int64], ...]:
-        return self.starts, self.source_starts, self.source_ends
+        return all(map(np.array_equal, vars(self).values(), vars(other).values()))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -139,7 +139,7 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling of the tokenizer; its cache is not pickled."""
-        return _restore, (self.settings, self._cache_characters)
+        return partial(Tokenizer, cache_characters=self._cache_characters), (self.settings,)
 
     def documents(self, texts: Iterable[str]) -> Iterator[Document]:
         """Tokenize an iterable of texts lazily, one text at a time.
@@ -227,10 +227,6 @@ class Tokenizer:
         language, words = self.settings.language, self.settings.sentences.abbreviations
         rules = shipped_rules(language) if language in LANGUAGES_WITH_RULES else spacy_rules(language)
         return Splitter(rules.extend(PREFIXES, SUFFIXES, INFIXES, (*DESIGNATORS, *words)))
-
-
-def _restore(settings: TokenizerSettings, cache_characters: int) -> Tokenizer:
-    return Tokenizer(settings, cache_characters=cache_characters)
 
 
 def tokenize_documents(documents: Iterable[Document], tokenizer: Callable[[str], Document]) -> Iterator[Document]:
