@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io.parse_warnings import ParseWarning, ParseWarnings
-from herdner.text.io.source import FormatError, Input, Source, read_lines, sources
+from herdner.text.io.parse_warnings import ParseWarnings
+from herdner.text.io.source import FormatError, Input, Source, locate_errors, read_lines, sources
 from herdner.text.labels import LabelNames, new_label
 
 LABELS: LabelNames = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
@@ -73,13 +73,11 @@ def read_ieer(
     for source in sources(where, ("*_[0-9]*",)):
         with ParseWarnings(source.name, strict) as warnings:
             for first, last, body in _bodies(source, encoding):
-                try:
-                    document, parse_warnings = _document(body, names, kinds, optional, source.id)
-                except ValueError as error:
-                    position = f"{source.name}:{first}: in the document that ends on line {last}"
-                    raise FormatError(f"{position}: {error}") from None
-                for message, line in parse_warnings:
-                    warnings.add(message, first + 1 + (line or 0))
+                problems: list[tuple[str, int]] = []
+                with locate_errors(f"{source.name}:{first}: in the document that ends on line {last}"):
+                    document = _document(body, names, kinds, optional, source.id, problems)
+                for message, line in problems:
+                    warnings.add(message, first + 1 + line)
                 yield document
 
 
@@ -120,9 +118,9 @@ def _field(name: str, body: str) -> str:
 
 
 def _document(
-    body: str, labels: LabelNames, kinds: tuple[str, ...], optional: bool, file: str
-) -> tuple[Document, list[ParseWarning]]:
-    warnings: list[ParseWarning] = []
+    body: str, labels: LabelNames, kinds: tuple[str, ...], optional: bool, file: str, warnings: list[tuple[str, int]]
+) -> Document:
+    """Parse the content of a <DOC> element. Add pairs of a message and the index of a line in it to ``warnings``."""
     content, line = _element("TEXT", body)
     if content is None:
         raise ValueError("there is no <TEXT> element; expected <TEXT> after <DOC>")
@@ -131,7 +129,7 @@ def _document(
     for name in ("TEXT", "HEADLINE"):
         if len(parts := body.split(f"<{name}>", 2)) > 2:
             second = sum(part.count("\n") for part in parts[:2])
-            warnings.append(ParseWarning(f"a second <{name}> is not read", second))
+            warnings.append((f"a second <{name}> is not read", second))
     headline, above = _remove_markup(title.strip("\n"), title_line + len(title) - len(title.lstrip("\n")), warnings)
     text, below = _remove_markup(
         content.removeprefix("\n").removesuffix("\n"), line + content.startswith("\n"), warnings
@@ -148,7 +146,7 @@ def _document(
         "entity_attributes": attributes,
     }
     document = Document.from_text(text, id=_field("DOCNO", body) or None, fields=fields)
-    return document.with_entities(entities), warnings
+    return document.with_entities(entities)
 
 
 def _outermost_first(markup: list[_Markup]) -> list[_Markup]:
@@ -160,23 +158,23 @@ def _outermost_first(markup: list[_Markup]) -> list[_Markup]:
 
 
 def _entities(
-    text: str, markup: list[_Markup], labels: LabelNames, warnings: list[ParseWarning]
+    text: str, markup: list[_Markup], labels: LabelNames, warnings: list[tuple[str, int]]
 ) -> tuple[list[Entity], dict[int, dict[str, str]]]:
     """Return the outermost marked spans as entities, and a dict from entity index to attributes other than ``type``."""
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
     for mark in markup:
         if "type" not in mark.attributes:
-            warnings.append(ParseWarning(f"a span without a type is read as {mark.kind.upper()}", mark.line))
+            warnings.append((f"a span without a type is read as {mark.kind.upper()}", mark.line))
         label = new_label(mark.attributes.get("type", mark.kind.upper()), labels)
         name = text[mark.start : mark.end]
         if label is None:
             continue
         if not name.strip():
-            warnings.append(ParseWarning("a span without text is left out", mark.line))
+            warnings.append(("a span without text is left out", mark.line))
             continue
         if entities and entities[-1].end > mark.start:
-            warnings.append(ParseWarning("a span marked inside another is left out", mark.line))
+            warnings.append(("a span marked inside another is left out", mark.line))
             continue
         others = {key: value for key, value in mark.attributes.items() if key != "type"}
         if others:
@@ -185,7 +183,7 @@ def _entities(
     return entities, attributes
 
 
-def _remove_markup(content: str, line: int, warnings: list[ParseWarning]) -> tuple[str, list[_Markup]]:
+def _remove_markup(content: str, line: int, warnings: list[tuple[str, int]]) -> tuple[str, list[_Markup]]:
     """Return a text without its mark-up, and the marked spans.
 
     ``line`` is the index of the text's first line in the document.
@@ -201,7 +199,7 @@ def _remove_markup(content: str, line: int, warnings: list[ParseWarning]) -> tup
         last = mark.end()
         side, kind, attributes, character, unknown = mark.groups()
         if unknown:
-            warnings.append(ParseWarning("mark-up that IE-ER does not define stays in the text", line))
+            warnings.append(("mark-up that IE-ER does not define stays in the text", line))
         if replacement := unknown or (character and _CHARACTERS[character.upper()]):
             pieces.append(replacement)
             position += len(replacement)

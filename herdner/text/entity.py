@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from herdner.base.extras import import_extra
+
+if TYPE_CHECKING:
+    from herdner.text.document import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +84,47 @@ def _name(id: int, indices: Sequence[int], entities: Sequence[Entity]) -> Name:
     return Name(id, max(weights, key=weights.__getitem__), " ".join(fullest.split()), tuple(indices), confidence)
 
 
-class WithEntities(Protocol):
-    """Protocol for a text with entities, such as a `Document`."""
+def with_numbered_names(entities: Sequence[Entity], names: Sequence[object]) -> list[Entity]:
+    """Set the `name_id` of each entity to the number of its name; names are numbered in the order of the text.
 
-    @property
-    def id(self) -> str | None:
-        """Identifier of the document."""
-        ...
+    Args:
+        entities: M entities.
+        names: [M], key of the name of each entity in a file. An entity whose key is None becomes the only mention of
+            a name.
 
-    @property
-    def text(self) -> str:
-        """Text of the document."""
-        ...
+    Returns:
+        The M entities with their `name_id`; the entities unchanged if no name is known.
+    """
+    if not any(name is not None for name in names):
+        return list(entities)
+    keys = [("span", i) if name is None else ("name", name) for i, name in enumerate(names)]
+    order = sorted(range(len(entities)), key=lambda i: (entities[i].start, entities[i].end))
+    ids = {key: id for id, key in enumerate(dict.fromkeys(keys[i] for i in order))}
+    return [replace(entity, name_id=ids[key]) for entity, key in zip(entities, keys, strict=True)]
 
-    @property
-    def entities(self) -> tuple[Entity, ...]:
-        """Entities of the document, in the order of the text."""
-        ...
+
+def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Group the keys that ``pairs`` connects directly or indirectly; map each key to one representative of its group.
+
+    Args:
+        pairs: Pairs of keys that belong together.
+
+    Returns:
+        The representative of each key.
+    """
+    parents: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while (parent := parents.setdefault(key, key)) != key:
+            parents[key] = key = parents[parent]
+        return key
+
+    for a, b in pairs:
+        parents[root(b)] = root(a)
+    return {key: root(key) for key in list(parents)}
 
 
-def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
+def to_frame(documents: Iterable[Document], backend: str = "pandas") -> Any:
     """Return the entities of several documents as one data frame.
 
     Args:

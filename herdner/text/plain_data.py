@@ -66,8 +66,8 @@ def parse_object(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", values)
 
 
-class NumberTooLarge(ValueError):
-    """Error: a number of a JSON text is too large for a float."""
+class InvalidValue(ValueError):
+    """Error: a JSON text contains a value that is not allowed, such as a number that is too large for a float."""
 
 
 def finite_number(digits: str) -> float:
@@ -80,11 +80,11 @@ def finite_number(digits: str) -> float:
         The number.
 
     Raises:
-        NumberTooLarge: The number is too large for a float.
+        InvalidValue: The number is too large for a float.
     """
     number = float(digits)
     if math.isinf(number):
-        raise NumberTooLarge(f"the number {digits[:40]} is too large; write it as a string")
+        raise InvalidValue(f"the number {digits[:40]} is too large; write it as a string")
     return number
 
 
@@ -96,7 +96,7 @@ def describe_json_error(error: Exception) -> str:
     """
     if isinstance(error, json.JSONDecodeError | RecursionError):
         return f"not JSON ({error})"
-    if isinstance(error, NumberTooLarge):
+    if isinstance(error, InvalidValue):
         return str(error)
     # The remaining error of `json.loads`, whose own message names a function to call.
     return f"not readable (a number has more than {sys.get_int_max_str_digits():,} digits)"

@@ -67,6 +67,21 @@ class TableColumns:
             tuple(names), tuple(fields), by_field[text], None if id is None else by_field[id], delimiter
         )
 
+    def split(self, values: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Divide the values of a row into the text and the id of its document, and the fields of the document.
+
+        Args:
+            values: Value of each column.
+
+        Returns:
+            A dict with the keys "text" (empty for null) and "id" (None if it is empty), and the fields.
+        """
+        row = dict(zip(self.names, values, strict=True))
+        pairs = zip(self.names, self.fields, strict=True)
+        fields = {field: row[name] for name, field in pairs if name not in (self.text, self.id)}
+        id = None if self.id is None or row[self.id] == "" else row[self.id]
+        return {"text": row[self.text] or "", "id": id}, fields
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRow:

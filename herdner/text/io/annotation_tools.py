@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left, insort
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 from herdner.text.document import Document, Failure
-from herdner.text.entity import Entity
-from herdner.text.io.jsonl import LARGEST_CONFIDENCE, NESTED_TOO_DEEPLY, parse_record
+from herdner.text.entity import Entity, with_numbered_names
+from herdner.text.io.jsonl import LARGEST_CONFIDENCE, Warn, catch_failure, parse_record
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, read_lines, sources
 from herdner.text.labels import check_label
 
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
-
-Warn = Callable[[str], None]
-"""A function that records a warning about the current record (`ParseWarnings.add`)."""
 
 
 class MarkedSpan(NamedTuple):
@@ -57,6 +53,25 @@ class ToolRecord(NamedTuple):
     values: dict[str, Any]
     warn: Warn
 
+    def document(self, own_id: object, fields: Mapping[str, object]) -> Document:
+        """Build a document without annotation from the text of the record.
+
+        Args:
+            own_id: Identifier in the record; None: `id`.
+            fields: Fields of the document.
+
+        Returns:
+            The document.
+
+        Raises:
+            ValueError: The record has no string under the key "text".
+        """
+        text = self.values.get("text")
+        if not isinstance(text, str):
+            problem = "no text" if text is None else f"text is {json.dumps(text)[:40]}"
+            raise ValueError(f"{problem}; expected an object with a string under the key 'text'")
+        return Document.from_text(text, id=self.id if own_id is None else str(own_id), fields=fields)
+
 
 def read_records(
     where: Input, patterns: Sequence[str], encoding: str, strict: bool, to_document: Callable[[ToolRecord], Document]
@@ -84,50 +99,10 @@ def read_records(
                     continue
                 is_empty, warn = False, partial(warnings.add, line=number)
                 with catch_failure(f"{source.name}:{number}") as failures:
-                    values, messages = parse_record(line)
-                    for message in messages:
-                        warn(message)
-                    yield to_document(ToolRecord(source.document_id(number), values, warn))
+                    yield to_document(ToolRecord(source.document_id(number), parse_record(line, warn), warn))
                 yield from failures
         if is_empty:
             raise FormatError(f"{source.name}: the file is empty; expected one JSON object on each line")
-
-
-@contextmanager
-def catch_failure(position: str) -> Generator[list[Failure]]:
-    """Catch a `ValueError` that the ``with`` block raises, and convert it to a `Failure`.
-
-    Args:
-        position: File and line, for the message.
-
-    Yields:
-        A list, which contains the failure, if any, after the ``with`` block.
-    """
-    failures: list[Failure] = []
-    try:
-        yield failures
-    except FormatError as error:  # a warning in strict mode, whose message contains the position
-        failures.append(Failure(error))
-    except ValueError as error:
-        failures.append(Failure(FormatError(f"{position}: {error}")))
-    except RecursionError:  # of a message that quotes a value
-        failures.append(Failure(FormatError(f"{position}: {NESTED_TOO_DEEPLY}")))
-
-
-def text_of(values: dict[str, Any]) -> str:
-    """Return the text in a JSON record.
-
-    Args:
-        values: The record.
-
-    Raises:
-        ValueError: The record has no string under the key "text".
-    """
-    text = values.get("text")
-    if not isinstance(text, str):
-        problem = "no text" if text is None else f"text is {json.dumps(text)[:40]}"
-        raise ValueError(f"{problem}; expected an object with a string under the key 'text'")
-    return text
 
 
 def check_list(value: object, name: str) -> list[Any]:
@@ -168,48 +143,8 @@ def with_marked_spans(
     spans = list(spans)
     entities = [_entity(i, span, text, units) for i, span in enumerate(spans)]
     entities = with_numbered_names(entities, [span.name for span in spans])
-    disjoint = [replace(each, text=text[each.start : each.end]) for each in _without_overlaps(entities, warn)]
+    disjoint = [replace(each, text=text[each.start : each.end]) for each in _without_overlaps(entities, text, warn)]
     return document.with_proposals(disjoint) if is_proposal else document.with_entities(disjoint)
-
-
-def with_numbered_names(entities: list[Entity], names: Sequence[object]) -> list[Entity]:
-    """Set the `name_id` of each entity to the number of its name; names are numbered in the order of the text.
-
-    Args:
-        entities: M entities.
-        names: [M], key of the name of each entity in a file. An entity whose key is None becomes the only mention of
-            a name.
-
-    Returns:
-        The M entities with their `name_id`; the entities unchanged if no name is known.
-    """
-    if not any(name is not None for name in names):
-        return entities
-    keys = [("span", i) if name is None else ("name", name) for i, name in enumerate(names)]
-    order = sorted(range(len(entities)), key=lambda i: (entities[i].start, entities[i].end))
-    ids = {key: id for id, key in enumerate(dict.fromkeys(keys[i] for i in order))}
-    return [replace(entity, name_id=ids[key]) for entity, key in zip(entities, keys, strict=True)]
-
-
-def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Group the keys that ``pairs`` connects directly or indirectly; map each key to one representative of its group.
-
-    Args:
-        pairs: Pairs of keys that belong together.
-
-    Returns:
-        The representative of each key.
-    """
-    parents: dict[str, str] = {}
-
-    def root(key: str) -> str:
-        while (parent := parents.setdefault(key, key)) != key:
-            parents[key] = key = parents[parent]
-        return key
-
-    for a, b in pairs:
-        parents[root(b)] = root(a)
-    return {key: root(key) for key in list(parents)}
 
 
 def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
@@ -258,14 +193,15 @@ class _Utf16Units:
         return None if n_pairs and self.pairs[n_pairs - 1] == unit - 1 else unit - n_pairs
 
 
-def _without_overlaps(entities: Iterable[Entity], warn: Warn) -> list[Entity]:
-    kept: list[tuple[int, int, Entity]] = []
+def _without_overlaps(entities: Iterable[Entity], text: str, warn: Warn) -> list[Entity]:
+    """Return the entities in the order of the text, without those that overlap a longer or earlier one."""
+    kept: dict[tuple[int, int, str], Entity] = {}
+    is_covered = bytearray(len(text))
     for entity in sorted(entities, key=lambda e: (e.start - e.end, e.start)):
-        position = bisect_left(kept, (entity.end, 0), key=lambda k: k[:2])
-        before = kept[position - 1][2] if position else None
-        if before is None or before.end <= entity.start:
-            insort(kept, (entity.start, entity.end, entity), key=lambda k: k[:2])
-            continue
-        if (before.start, before.end, before.label) != (entity.start, entity.end, entity.label):
+        start, end = entity.start, entity.end
+        if not is_covered[start] and not is_covered[end - 1]:  # kept entities are not shorter
+            kept[start, end, entity.label] = entity
+            is_covered[start:end] = b"\1" * (end - start)
+        elif (start, end, entity.label) not in kept:
             warn("a span that overlaps a longer or earlier one is left out")
-    return [entity for _, _, entity in kept]
+    return [kept[key] for key in sorted(kept)]

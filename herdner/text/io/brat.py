@@ -19,10 +19,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
 from herdner.text.document import Document
-from herdner.text.entity import Entity
-from herdner.text.io.annotation_tools import MarkedSpan, join_pairs, with_marked_spans
+from herdner.text.entity import Entity, join_pairs
+from herdner.text.io.annotation_tools import MarkedSpan, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FileId, FormatError, Input, Source, open_bytes, read_whole, sources
+from herdner.text.io.source import FileId, FormatError, Input, Source, locate_errors, open_bytes, read_whole, sources
 from herdner.text.io.write import encode
 
 MAX_BYTES = 1 << 30  # size of an unpacked archive, which is held in memory; a small file may unpack to any size
@@ -71,14 +71,8 @@ def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) ->
     for pair in _pairs(where, encoding):
         document = Document.from_text(pair.text, id=FileId(pair.id))
         if pair.annotation is not None and pair.annotation.strip():
-            with ParseWarnings(pair.name, strict) as warnings:
-                spans = _spans(pair, warnings)
-                try:
-                    document = with_marked_spans(document, spans, warnings.add)
-                except FormatError:  # a warning in strict mode, whose message contains the position
-                    raise
-                except ValueError as error:
-                    raise FormatError(f"{pair.name}: {error}") from None
+            with ParseWarnings(pair.name, strict) as warnings, locate_errors(pair.name):
+                document = with_marked_spans(document, _spans(pair, warnings), warnings.add)
         yield document
 
 
@@ -171,10 +165,8 @@ def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
     for number, line in enumerate(lines, 1):
         if not line.startswith("T"):
             continue
-        try:
+        with locate_errors(f"{pair.name}:{number}"):
             span = _span(line.rstrip("\r"), pair.text, words)
-        except ValueError as error:
-            raise FormatError(f"{pair.name}:{number}: {error}") from None
         if span is None:
             warnings.add("a span of several pieces with words between them is left out", number)
         else:

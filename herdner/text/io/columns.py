@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
+from herdner.base.messages import format_count
 from herdner.text.document import Document, align_tokens
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.sequences import SequenceChecker
@@ -237,10 +238,8 @@ class _Rows:
             self.width = width
             return
         expected = f"{self.width} as in the first row" if self.width else f"at least {needed}"
-        separated = "TAB" if tabs else "space"
-        columns = "column" if width == 1 else "columns"
-        where = f"{self.source.name}:{number}"
-        raise FormatError(f"{where}: {width} {columns} (separated by {separated}), expected {expected}")
+        found = f"{format_count(width, 'column')} (separated by {'TAB' if tabs else 'space'})"
+        raise FormatError(f"{self.source.name}:{number}: {found}, expected {expected}")
 
     def check_tag(self, number: int, tag: str) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
@@ -14,7 +15,7 @@ from herdner.base.messages import format_count
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Input, Source, read_raw_lines, sources
+from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Input, Source, locate_errors, read_raw_lines, sources
 from herdner.text.io.write import ENTITIES, table_cells, utf8
 from herdner.text.plain_data import finite_number
 from herdner.text.table_row import TableColumns, TableRow
@@ -101,10 +102,8 @@ def _rows(
     has_entities: bool | None = None  # whether the first document has no other content in the column of entities
     while (row := _next(rows, lines, source)) is not None:
         if columns is None:
-            try:
+            with locate_errors(source.name):
                 columns = TableColumns.of(row, text, id, strip=True, delimiter=None if separator == "\t" else separator)
-            except ValueError as error:
-                raise FormatError(f"{source.name}: {error}") from None
             continue
         number += 1
         if len(row) != len(columns.names):
@@ -139,33 +138,24 @@ def _document(
     If ``has_entities`` is set, other content of the column of entities is a failure, because the output has no column
     for it.
     """
-    fields: dict[str, object] = {}
-    record: dict[str, Any] = {"text": "", "id": None}
-    for name, field, cell in zip(columns.names, columns.fields, row, strict=True):
-        if name == columns.text:
-            record["text"] = cell
-        elif name == columns.id:
-            record["id"] = cell or None
-        elif field != ENTITIES:
-            fields[field] = cell
-        elif cell.lstrip().startswith("["):
-            try:
-                record[ENTITIES] = json.loads(cell, parse_float=finite_number)
-            except (ValueError, RecursionError):
-                return _not_entities(cell, f"{warnings.name}:{line}")
-        elif cell and has_entities:
-            return _not_entities(cell, f"{warnings.name}:{line}")
-        elif cell:
-            record[ENTITIES] = fields[field] = cell
+    record, fields = columns.split(row)
+    cell = fields.get(ENTITIES, "")
+    if cell.lstrip().startswith("["):
+        with suppress(ValueError, RecursionError):
+            record[ENTITIES] = json.loads(cell, parse_float=finite_number)
+            del fields[ENTITIES]
+    elif not cell:
+        fields.pop(ENTITIES, None)
+    elif not has_entities:
+        record[ENTITIES] = cell
+    if cell and ENTITIES not in record:
+        problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected a JSON list of entities"
+        place = f"{warnings.name}:{line}"
+        return Failure(FormatError(f"{place}: {problem}; rename the column if it has other content"))
     document = record_document(record, line, id, warnings)
     if isinstance(document, Failure):
         return document
     return replace(document, fields=fields, row=TableRow(columns, row, document.id))
-
-
-def _not_entities(cell: str, place: str) -> Failure:
-    problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected a JSON list of entities"
-    return Failure(FormatError(f"{place}: {problem}; rename the column if it has other content"))
 
 
 def write_table(
@@ -182,7 +172,7 @@ def write_table(
         column: Name of the column of texts, for documents that were not read from a table.
 
     Raises:
-        ValueError: A document has fields that the first one does not have, or is partially annotated.
+        ValueError: A document has fields that the first one does not have.
     """
     put = utf8(stream)
     line: Any = None

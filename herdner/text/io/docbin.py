@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.extras import check_extra
+from herdner.base.messages import one_line
 from herdner.text.document import Document
-from herdner.text.entity import Entity
-from herdner.text.io.annotation_tools import with_numbered_names
+from herdner.text.entity import Entity, with_numbered_names
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, open_bytes, sources
 from herdner.text.sentences import ENGLISH
@@ -63,7 +63,7 @@ def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
         except FormatError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
-            what = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+            what = f"{error} is missing" if isinstance(error, KeyError) else one_line(error)
             raise FormatError(f"{source.name}: damaged DocBin ({what}); {_REMEDY}") from None
         yield from documents
 
@@ -103,8 +103,7 @@ def _unpack(source: Source) -> dict[str, Any]:
     try:
         message = srsly.msgpack_loads(plain)
     except Exception as error:  # msgpack raises many types for damaged bytes
-        what = " ".join(str(error).split()) or type(error).__name__
-        raise FormatError(f"{source.name}: damaged DocBin ({what}); {_REMEDY}") from None
+        raise FormatError(f"{source.name}: damaged DocBin ({one_line(error)}); {_REMEDY}") from None
     if not isinstance(message, dict):
         raise FormatError(f"{source.name}: not a DocBin; {_REMEDY}")
     return message

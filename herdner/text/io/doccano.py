@@ -11,14 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
-from herdner.text.io.annotation_tools import (
-    MarkedSpan,
-    ToolRecord,
-    check_list,
-    read_records,
-    text_of,
-    with_marked_spans,
-)
+from herdner.text.io.annotation_tools import MarkedSpan, ToolRecord, check_list, read_records, with_marked_spans
 from herdner.text.io.source import Input
 from herdner.text.io.write import json_line, utf8, with_fields
 
@@ -51,8 +44,7 @@ def _document(record: ToolRecord) -> Document:
     values = record.values
     key = next((key for key in _KEYS if values.get(key) is not None), None)
     fields = {k: v for k, v in values.items() if k not in ("id", "text", *_KEYS)}
-    name = values.get("id", values.get("doc_id"))
-    document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
+    document = record.document(values.get("id", values.get("doc_id")), fields)
     if key is None:
         return document
     return with_marked_spans(document, map(_span, check_list(values[key], f"{key}s")), record.warn)

@@ -6,7 +6,8 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from typing import IO, Any, cast
@@ -22,6 +23,7 @@ from herdner.text.io.source import (
     Source,
     by_line,
     check_text,
+    locate_errors,
     marked_encoding,
     open_bytes,
     read_lines,
@@ -29,13 +31,9 @@ from herdner.text.io.source import (
 )
 from herdner.text.labels import check_label, is_label
 from herdner.text.partial import PartialAnnotation, UnannotatedRange
-from herdner.text.plain_data import describe_json_error, finite_number
+from herdner.text.plain_data import InvalidValue, describe_json_error, finite_number
 
 logger = logging.getLogger(__name__)
-
-
-class _InvalidValue(ValueError):
-    """Error: the value of a line is not allowed, because a JSON object contains the same key twice."""
 
 
 ANNOTATION_KEYS = ("entities", "annotated_labels", "unannotated")
@@ -43,7 +41,9 @@ ANNOTATION_KEYS = ("entities", "annotated_labels", "unannotated")
 
 LARGEST_CONFIDENCE = 1e6  # some files have percentages or scores
 LARGEST_NAME_ID = 2**63 - 1  # largest integer of Arrow and data frames
-NESTED_TOO_DEEPLY = "the JSON is nested too deeply; expected one flat object"
+Warn = Callable[[str], None]
+"""A function that records a warning about the current record (`ParseWarnings.add`)."""
+
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -103,38 +103,32 @@ def records_of(
     Raises:
         FormatError: A line is too long or the stream is not text.
     """
-    with ParseWarnings(source.name, strict) as warnings:
-        yield from _lines_of(stream, source, encoding, first, warnings)
-
-
-def _lines_of(
-    stream: IO[bytes], source: Source, encoding: str, first: int, warnings: ParseWarnings
-) -> Iterator[Document | Failure]:
     is_logged = False  # whether the replacement of invalid bytes has been logged
-    for number in count(first):
-        line = stream.readline(MAX_LINE_CHARS)
-        place = f"{source.name}:{number}"
-        if len(line) == MAX_LINE_CHARS and not line.endswith(b"\n"):
-            raise FormatError(f"{place}: a line has more than {MAX_LINE_CHARS} bytes; put one object on each line")
-        if not line:
-            return
-        if number == 1:
-            check_text(source, line)
-        if is_blank(line, encoding):
-            continue
-        try:
-            text = line.decode(encoding).rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            what = f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line is not valid {encoding}"
-            if not source.replace:
-                remedy = "name the encoding of the file, as in --encoding latin-1"
-                yield Failure(FormatError(f"{place}: {what}; {remedy}"))
+    with ParseWarnings(source.name, strict) as warnings:
+        for number in count(first):
+            line = stream.readline(MAX_LINE_CHARS)
+            place = f"{source.name}:{number}"
+            if len(line) == MAX_LINE_CHARS and not line.endswith(b"\n"):
+                raise FormatError(f"{place}: a line has more than {MAX_LINE_CHARS} bytes; put one object on each line")
+            if not line:
+                return
+            if number == 1:
+                check_text(source, line)
+            if is_blank(line, encoding):
                 continue
-            if not is_logged:
-                logger.warning("%s: %s; all invalid bytes of the file are replaced by U+FFFD", place, what)
-            text, is_logged = line.decode(encoding, "replace").rstrip("\r\n"), True
-        text = text.removeprefix("\ufeff") if number == 1 else text
-        yield _record(text, number, source.document_id(number), warnings)
+            try:
+                text = line.decode(encoding).rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                what = f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line is not valid {encoding}"
+                if not source.replace:
+                    remedy = "name the encoding of the file, as in --encoding latin-1"
+                    yield Failure(FormatError(f"{place}: {what}; {remedy}"))
+                    continue
+                if not is_logged:
+                    logger.warning("%s: %s; all invalid bytes of the file are replaced by U+FFFD", place, what)
+                text, is_logged = line.decode(encoding, "replace").rstrip("\r\n"), True
+            text = text.removeprefix("\ufeff") if number == 1 else text
+            yield _record(text, number, source.document_id(number), warnings)
 
 
 def is_blank(line: bytes, encoding: str) -> bool:
@@ -153,11 +147,31 @@ def is_blank(line: bytes, encoding: str) -> bool:
 
 def _record(line: str, number: int, id: str, warnings: ParseWarnings) -> Document | Failure:
     """Parse one JSON line into a document. ``id`` is the document's id if the JSON object contains none."""
+    with catch_failure(f"{warnings.name}:{number}") as failures:
+        messages: list[str] = []
+        record = parse_record(line, messages.append)
+        return record_document(record, number, id, warnings, messages)
+    return failures[0]
+
+
+@contextmanager
+def catch_failure(position: str) -> Generator[list[Failure]]:
+    """Catch a `ValueError` that the ``with`` block raises, and convert it to a `Failure`.
+
+    Args:
+        position: File and line, for the message.
+
+    Yields:
+        A list, which contains the failure, if any, after the ``with`` block.
+    """
+    failures: list[Failure] = []
     try:
-        record, messages = parse_record(line)
-    except ValueError as error:
-        return Failure(FormatError(f"{warnings.name}:{number}: {error}"))
-    return record_document(record, number, id, warnings, messages)
+        with locate_errors(position):
+            yield failures
+    except FormatError as error:
+        failures.append(Failure(error))
+    except RecursionError:  # of the parser, or of a message that quotes a value
+        failures.append(Failure(FormatError(f"{position}: the JSON is nested too deeply; expected one flat object")))
 
 
 def record_document(
@@ -175,68 +189,55 @@ def record_document(
     Returns:
         The document, or a failure if the record is invalid.
     """
-    try:
-        document, more = _document(record, id)
-    except ValueError as error:
-        return Failure(FormatError(f"{warnings.name}:{number}: {error}"))
-    except RecursionError:  # of a message that quotes a value
-        return Failure(FormatError(f"{warnings.name}:{number}: {NESTED_TOO_DEEPLY}"))
-    try:
-        for message in [*messages, *more]:
+    with catch_failure(f"{warnings.name}:{number}") as failures:
+        messages = list(messages)
+        document = _document(record, id, messages.append)
+        for message in messages:
             warnings.add(message, number)
-    except FormatError as error:
-        return Failure(error)
-    return document
+        return document
+    return failures[0]
 
 
-def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
-    """Parse a line that contains a JSON object, and collect warnings about it.
+def parse_record(line: str, warn: Warn) -> dict[str, Any]:
+    """Parse a line that contains a JSON object.
 
     Args:
         line: The line.
+        warn: Function that records a warning about the line.
 
     Returns:
-        The object, with lone surrogates replaced by U+FFFD, and warnings about it.
+        The object, with lone surrogates replaced by U+FFFD.
 
     Raises:
         ValueError: The line is not a JSON object, or the object has a key twice.
+        RecursionError: The JSON is nested too deeply.
     """
     try:
         record: object = json.loads(line, object_pairs_hook=_unique_keys, parse_float=finite_number)
-    except RecursionError:
-        raise ValueError(NESTED_TOO_DEEPLY) from None
-    except _InvalidValue:
-        raise
     except ValueError as error:
         raise ValueError(f"{describe_json_error(error)}; expected one object on each line") from None
     if not isinstance(record, dict):
         raise ValueError(f"got a JSON {type(record).__name__}; expected an object with the key `text` or `tokens`")
-    try:
-        if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
-            return _replace_surrogates(record), ["lone surrogates are replaced by U+FFFD"]
-    except RecursionError:
-        raise ValueError(NESTED_TOO_DEEPLY) from None
-    return cast(dict[str, Any], record), []
+    if "\\u" in line and _LONE_SURROGATE.search(text := json.dumps(record, ensure_ascii=False)):
+        warn("lone surrogates are replaced by U+FFFD")
+        return json.loads(_LONE_SURROGATE.sub("\ufffd", text))
+    return cast(dict[str, Any], record)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a dict from key-value pairs of a JSON object, or raise `_InvalidValue` if a key occurs twice."""
+    """Build a dict from key-value pairs of a JSON object, or raise `InvalidValue` if a key occurs twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         counts = Counter(key for key, _ in pairs)
         duplicate = next(key for key, count in counts.items() if count > 1)
-        raise _InvalidValue(f"the key {json.dumps(duplicate)[:60]} occurs twice; give it once")
+        raise InvalidValue(f"the key {json.dumps(duplicate)[:60]} occurs twice; give it once")
     return values
 
 
-def _replace_surrogates(value: Any) -> Any:
-    return json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
-
-
-def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
-    """Convert a JSON record to a document. Return the document, and a list of warnings about it."""
+def _document(record: dict[str, Any], id: str, warn: Warn) -> Document:
+    """Convert a JSON record to a document. ``id`` is the document's id if the record contains none."""
     has_text_key = "text" in record
-    text, warnings = record.pop("text", None), list[str]()
+    text = record.pop("text", None)
     tokens = record.get("tokens")
     if has_text_key and text is None and tokens is None:
         text = ""  # a null in a table, which keeps its row
@@ -246,7 +247,7 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
     if isinstance(record.get("entities"), list | None):
         items = record.pop("entities", None)
     else:
-        warnings.append("the value of 'entities' is not a list; it is read as a field")
+        warn("the value of 'entities' is not a list; it is read as a field")
     labels, ranges = record.pop("annotated_labels", None), record.pop("unannotated", None)
     name = record.get("id")
     if name is None or isinstance(name, str):
@@ -264,13 +265,9 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
         document = Document.from_aligned(text, _sentences(tokens), id=id, fields=record)
     partial = _partial(labels, ranges, len(document.text))
     if items is None and partial is None:
-        return document, warnings
-    entities, more = _entities([] if items is None else items, document.text)
-    if partial is not None:
-        if conflict := partial.conflict((e.start, e.end, e.label) for e in entities):
-            raise ValueError(conflict)
-        document = replace(document, partial=partial)
-    return document.with_entities(entities), [*warnings, *more]
+        return document
+    document = document.with_entities(_entities(items or [], document.text, warn))
+    return document if partial is None else document.with_partial(partial)
 
 
 def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
@@ -320,14 +317,10 @@ def _sentences(tokens: Any) -> list[list[str]]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _entities(items: list[Any], text: str) -> tuple[list[Entity], list[str]]:
-    """Check the entities of a JSON record, and leave out entities that lie inside another entity.
-
-    Return the remaining entities, and a list of warnings.
-    """
+def _entities(items: list[Any], text: str, warn: Warn) -> list[Entity]:
+    """Check the entities of a JSON record, and return those that do not lie inside another entity."""
     unsorted = [_entity(i, item, text) for i, item in enumerate(items)]
     entities: list[Entity] = []
-    warnings: list[str] = []
     for right in sorted(unsorted, key=lambda entity: (entity.start, -entity.end)):
         left = entities[-1] if entities else None
         if left is None or left.end <= right.start:
@@ -337,12 +330,12 @@ def _entities(items: list[Any], text: str) -> tuple[list[Entity], list[str]]:
                 f"{_quote(right, text)} overlaps {_quote(left, text)}; expected disjoint or nested entities"
             )
         elif (left.start, left.end) != (right.start, right.end):
-            warnings.append("an entity inside another is left out")
+            warn("an entity inside another is left out")
         elif left.label == right.label:
-            warnings.append("a duplicate entity is read once")
+            warn("a duplicate entity is read once")
         else:
             raise ValueError(f"{_quote(right, text)} has the labels {left.label} and {right.label}; expected one label")
-    return [replace(entity, text=text[entity.start : entity.end]) for entity in entities], warnings
+    return [replace(entity, text=text[entity.start : entity.end]) for entity in entities]
 
 
 def _quote(entity: Entity, text: str) -> str:

@@ -14,8 +14,9 @@ from typing import IO, Any, cast
 
 from herdner.base.memory import check_memory
 from herdner.text.document import Document, Failure
-from herdner.text.entity import Entity
-from herdner.text.io.annotation_tools import MarkedSpan, Warn, catch_failure, check_list, join_pairs, with_marked_spans
+from herdner.text.entity import Entity, join_pairs
+from herdner.text.io.annotation_tools import MarkedSpan, check_list, with_marked_spans
+from herdner.text.io.jsonl import Warn, catch_failure
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, read_whole, sources
 from herdner.text.io.write import json_line, utf8, with_fields
@@ -62,9 +63,7 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
         raise FormatError(f"{source.name}: is empty; expected a list of Label Studio's tasks")
     try:
         tasks: object = json.loads(text, parse_float=finite_number)
-    except RecursionError:
-        raise FormatError(f"{source.name}: nested too deeply for Label Studio's JSON") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(
             f"{source.name}: {describe_json_error(error)}; expected Label Studio's export, JSON or JSON_MIN"
         ) from None

@@ -11,6 +11,7 @@ from typing import Any
 
 from herdner.base.extras import import_extra
 from herdner.base.memory import check_memory
+from herdner.base.messages import one_line
 from herdner.text.document import Document
 from herdner.text.io.pages import html_text
 from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_whole, sources
@@ -79,16 +80,20 @@ def read_docx(where: Input) -> Iterator[Document]:
             data: bytes = stream.read(MAX_DOCX_BYTES + 1)
         try:
             page: Any = mammoth.convert_to_html(
-                _xml_parts(source, data), convert_image=lambda _: [], include_embedded_style_map=False,
+                _xml_parts(source, data), convert_image=_no_picture, include_embedded_style_map=False,
                 external_file_access=False,
             ).value  # fmt: skip
         except (FormatError, MemoryError):
             raise
         except Exception as error:  # zipfile and the parsers raise many types for damaged files
-            message = " ".join(str(error).split()) or type(error).__name__
-            raise FormatError(f"{source.name}: damaged DOCX file ({message:.200}); save the document again") from None
+            message = f"damaged DOCX file ({one_line(error):.200}); save the document again"
+            raise FormatError(f"{source.name}: {message}") from None
         if text := html_text(page):
             yield Document.from_text(text, id=source.document_id())
+
+
+def _no_picture(_: object) -> list[object]:
+    return []
 
 
 def _xml_parts(source: Source, data: bytes) -> io.BytesIO:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import IO, Any
@@ -15,10 +16,11 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from herdner.base.messages import one_line
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Source, open_bytes
+from herdner.text.io.source import Source, locate_errors, open_bytes
 from herdner.text.io.write import ENTITIES as ENTITIES_COLUMN
 from herdner.text.io.write import check_encodable, entity_records, table_cells
 from herdner.text.table_row import TableColumns, TableRow
@@ -39,6 +41,7 @@ _MAX_RATIO, _MIN_LIMIT = 100, 1 << 24
 # A list column of a row group may have at most _MIN_VALUES values plus _MAX_RATIO for each byte of the file.
 _MIN_VALUES = 1 << 20
 _BATCH_BYTES = 1 << 28  # largest size of the texts of a batch, which may all be one long text of the dictionary
+_REMEDY = "; write JSON lines instead"
 GROUP_CHARACTERS = 8_000_000  # characters of a row group
 
 
@@ -84,13 +87,9 @@ def read_file(
     with open_bytes(source) as stream:
         is_seekable = isinstance(stream, io.BufferedReader) and stream.seekable()
         file: Any = stream if is_seekable else io.BytesIO(stream.read())
-        try:
+        with locate_errors(source.name):
             groups = range(len(count_rows(file, column)))
             yield from read_rows(file, source, column, groups, 1, strict, id_column)
-        except FormatError:
-            raise
-        except ValueError as error:
-            raise FormatError(f"{source.name}: {error}") from None
 
 
 def read_rows(
@@ -123,20 +122,16 @@ def read_rows(
     batches = file.iter_batches(n_rows, row_groups=groups, use_threads=False)
     with ParseWarnings(source.name, strict) as warnings:
         for number, (values, arrow) in enumerate(_rows(batches), first):
-            yield _document(values, columns, arrow, number, source, warnings)
+            yield _document(tuple(values.values()), columns, arrow, number, source, warnings)
 
 
 def _document(
-    values: dict[str, Any], columns: TableColumns, arrow: tuple[Any, int], number: int, source: Source,
+    values: Sequence[Any], columns: TableColumns, arrow: tuple[Any, int], number: int, source: Source,
     warnings: ParseWarnings,
 ) -> Document | Failure:  # fmt: skip
     """Convert a row to a document; ``arrow`` is a pair: the row's record batch, and the row's index in that batch."""
-    roles = (columns.text, columns.id)
-    fields = {
-        field: values[name] for name, field in zip(columns.names, columns.fields, strict=True) if name not in roles
-    }
-    id = None if columns.id is None else values[columns.id]
-    record: dict[str, Any] = {"text": values[columns.text] or "", "id": None if id == "" else id}
+    record, fields = columns.split(values)
+    id = record["id"]
     if ENTITIES_COLUMN in fields:
         record[ENTITIES_COLUMN] = fields[ENTITIES_COLUMN]
         if _is_list(arrow[0].schema.field(columns.names[columns.fields.index(ENTITIES_COLUMN)]).type):
@@ -146,7 +141,7 @@ def _document(
         return document
     if id is not None and not isinstance(id, str):
         fields["id"] = id  # the original form of the id, such as a number
-    row = TableRow(columns, tuple(values.values()), document.id, arrow)
+    row = TableRow(columns, values, document.id, arrow)
     return replace(document, fields=fields, row=row)
 
 
@@ -156,14 +151,25 @@ def _is_list(type: pa.DataType) -> bool:
     return types.is_null(type) or types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type)
 
 
+@contextmanager
+def _value_errors(problem: str, *types: type[Exception], remedy: str = "") -> Generator[None]:
+    """Convert errors of Arrow, and of the given types, to a `ValueError` with a message of one line."""
+    try:
+        yield
+    except (pa.ArrowException, *types) as error:
+        raise ValueError(f"{problem} ({one_line(error)}){remedy}") from None
+
+
 def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, int]]]:
     """Yield each row as a dict, together with the record batch of the row and the row's index in the batch."""
-    while (batch := _next(batches)) is not None:
-        try:
+    while True:
+        with _value_errors("damaged Parquet file", OSError, ValueError):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        # Dates after the year 9999
+        with _value_errors("the file contains a value that Python cannot represent", ValueError, OverflowError):
             rows = batch.to_pylist()
-        except (pa.ArrowException, ValueError, OverflowError) as error:  # dates after the year 9999
-            problem = " ".join(str(error).split())
-            raise ValueError(f"the file contains a value that Python cannot represent ({problem})") from None
         yield from ((row, (batch, i)) for i, row in enumerate(rows))
 
 
@@ -199,23 +205,10 @@ def _check_groups(metadata: Any, groups: Sequence[int], size: int, advice: str |
     return max(1, min(ROWS_READ, _BATCH_BYTES // largest))
 
 
-def _next(batches: Iterator[Any]) -> Any:
-    """Return the next batch of rows of a Parquet file; return None at the end of the file.
-
-    Raise `ValueError` if the file is damaged.
-    """
-    try:
-        return next(batches, None)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise ValueError(f"damaged Parquet file ({' '.join(str(error).split())})") from None
-
-
 def _open(stream: IO[bytes], column: str, id_column: str | None = None) -> tuple[pq.ParquetFile, TableColumns]:
     """Open a Parquet file; raise `ValueError` if it lacks ``id_column``, or ``column`` as a column of strings."""
-    try:
+    with _value_errors("not a Parquet file, or damaged", OSError):  # Arrow raises OSError for undecodable bytes
         file = pq.ParquetFile(stream)
-    except (pa.ArrowException, OSError) as error:  # Arrow raises OSError for undecodable bytes
-        raise ValueError(f"not a Parquet file, or damaged ({' '.join(str(error).split())})") from None
     schema = file.schema_arrow
     columns = TableColumns.of(schema.names, column, id_column)
     type = schema.field(column).type
@@ -267,7 +260,7 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, column: str =
         column: Name of the column of texts, for documents that were not read from a table.
 
     Raises:
-        ValueError: A later document has other fields or types, or a document is partially annotated.
+        ValueError: A later document has other fields or types.
     """
     _write(documents, getattr(stream, "buffer", stream), partial(_table, column=column))
 
@@ -286,13 +279,8 @@ def _write(
     written: list[pq.FileMetaData] = []
     try:
         for group in _groups(documents):
-            try:
+            with _value_errors("a column has values of several types", TypeError, OverflowError, remedy=_REMEDY):
                 table = table_of(group, None if writer is None else writer.schema)
-            except (pa.ArrowException, TypeError, OverflowError) as error:
-                problem = " ".join(str(error).split())
-                raise ValueError(
-                    f"a column has values of several types ({problem}); write JSON lines instead"
-                ) from None
             writer = writer or pq.ParquetWriter(stream, table.schema, compression="zstd", metadata_collector=written)
             writer.write_table(table)
     finally:
@@ -384,15 +372,9 @@ def _new_column(
         return pa.array(values, type)
     first = group[0].row if group else None
     if first is not None and first.arrow is not None and name in first.columns.names:
-        try:
+        with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):  # unless the values have a new type
             return pa.array(values, first.arrow[0].schema.field(name).type)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            pass  # the values have a new type
-    try:
+    problem = f"the key {name!r} has values of several types"
+    with _value_errors(problem, TypeError, ValueError, OverflowError, remedy=_REMEDY):
         array = pa.array(values)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        problem = " ".join(str(error).split())
-        raise ValueError(
-            f"the key {name!r} has values of several types ({problem}); write JSON lines instead"
-        ) from None
     return array.cast(TEXT) if pa.types.is_null(array.type) else array

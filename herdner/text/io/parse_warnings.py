@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import logging
 from types import TracebackType
-from typing import NamedTuple
 
 from herdner.text.io.source import FormatError
 
 logger = logging.getLogger(__name__)
-
-
-class ParseWarning(NamedTuple):
-    """Warning about one dubious item of a file.
-
-    Attributes:
-        message: The problem and its resolution.
-        line: Number of the line, from 1; None if unknown.
-    """
-
-    message: str
-    line: int | None = None
 
 
 class ParseWarnings:

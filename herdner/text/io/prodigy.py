@@ -12,16 +12,9 @@ from itertools import pairwise
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
-from herdner.text.io.annotation_tools import (
-    MarkedSpan,
-    ToolRecord,
-    Warn,
-    check_list,
-    join_pairs,
-    read_records,
-    text_of,
-    with_marked_spans,
-)
+from herdner.text.entity import join_pairs
+from herdner.text.io.annotation_tools import MarkedSpan, ToolRecord, check_list, read_records, with_marked_spans
+from herdner.text.io.jsonl import Warn
 from herdner.text.io.source import Input
 from herdner.text.io.write import json_line, utf8, with_fields
 from herdner.text.partial import ANY_TAG, PartialAnnotation, UnannotatedRange
@@ -67,7 +60,7 @@ def _document(record: ToolRecord) -> Document:
     fields = {k: v for k, v in values.items() if k not in _READ and k not in _INTERNAL}
     names, relations = _names_of(values.get("relations"))
     fields |= {"relations": relations} if relations else {}
-    document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
+    document = record.document(name, fields)
     if answer in ("reject", "ignore") or (answer is None and "spans" not in values):
         return document
     spans = _spans_of(check_list(values.get("spans") or [], "spans"), names, record.warn)
@@ -144,23 +137,19 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
         raise ValueError(f"`answer` must be one of {', '.join(_ANSWERS)}, got {answer!r}")
     put = utf8(stream)
     for document in documents:
-        record: dict[str, Any] = {"text": document.text}
-        meta: object = document.fields.get("meta", {})
-        if isinstance(meta, dict):
-            document = replace(document, fields={k: v for k, v in document.fields.items() if k != "meta"})
-            record["meta"] = {**cast("dict[str, Any]", meta), "id": document.id}
-        else:
-            record["meta"] = {"id": document.id}
+        fields = dict(document.fields)
+        meta = cast("dict[str, Any]", fields.pop("meta")) if isinstance(fields.get("meta"), dict) else {}
+        record: dict[str, Any] = {"text": document.text, "meta": {**meta, "id": document.id}}
         if document.n_tokens:
             record["tokens"] = _tokens(document)
         if document.spans is not None:
             record["spans"] = _spans(document)
         if relations := _relations(document, record.get("spans", [])):
             record["relations"] = relations
-            document = replace(document, fields={k: v for k, v in document.fields.items() if k != "relations"})
+            fields.pop("relations", None)
         if answer is not None and document.is_annotated:
             record["answer"] = answer
-        put(json_line(with_fields(record, document, (*_READ, *_INTERNAL))))
+        put(json_line(with_fields(record, replace(document, fields=fields), (*_READ, *_INTERNAL))))
 
 
 def _tokens(document: Document) -> list[dict[str, Any]]:

@@ -36,6 +36,23 @@ class FormatError(ValueError):
     """
 
 
+@contextmanager
+def locate_errors(position: str) -> Generator[None]:
+    """Convert a `ValueError` that the ``with`` block raises to a `FormatError` that begins with ``position``.
+
+    A `FormatError` stays unchanged, because its message contains a position.
+
+    Args:
+        position: File, and line if it is known.
+    """
+    try:
+        yield
+    except FormatError:
+        raise
+    except ValueError as error:
+        raise FormatError(f"{position}: {error}") from None
+
+
 class FileId(str):
     """Document id that names a file or a part of a file, because the file contains no id of the document.
 
