@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast, get_args
 
@@ -144,42 +144,36 @@ def info(name: str, registry: str | os.PathLike[str] | Mapping[str, Corpus] | No
     raise CorpusError(f"unknown corpus {name!r}; {hint}")
 
 
-_CORPUS: Mapping[str, type] = {
-    **dict.fromkeys(("title", "source", "licence", "language", "format", "citation", "use", "task", "fetch"), str),
-    "files": list,
-}
-_CORPUS_DEFAULTS: Mapping[str, object] = {"encoding": None, "instructions": "", "labels": [], "label_names": {}}
-_FILE: Mapping[str, type] = {"name": str, "size": int, "sha256": str}
-_FILE_DEFAULTS: Mapping[str, object] = {"url": None, "split": None}
+# Types of the fields of `Corpus` and `CorpusFile` in a registry file; all others are strings.
+_TYPES: Mapping[str, type] = {"size": int, "files": list, "labels": list, "label_names": dict}
 
 
 def _corpus(name: str, entry: object) -> Corpus:
     where = f"corpus {name}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
         raise ValueError(f"{where}: the name must consist of lower-case letters, digits and _")
-    values = _values(entry, _CORPUS, _CORPUS_DEFAULTS, where)
+    values = dict(_values(entry, Corpus, where))
     values["files"] = files = tuple(_corpus_file(file, where) for file in values["files"])
+    values["labels"] = tuple(values.get("labels", ()))
+    corpus = Corpus(name=name, **values)
     for key, allowed in (("use", get_args(Use)), ("task", get_args(Task)), ("fetch", get_args(Fetch))):
         if values[key] not in allowed:
             raise ValueError(f"{where}: {key} is {values[key]!r}, expected one of {', '.join(allowed)}")
-    values["labels"] = tuple(values["labels"])
-    if not set(values["label_names"]) <= set(values["labels"]):
+    if unlisted := set(corpus.label_names) - set(corpus.labels):
         raise ValueError(
-            f"{where}: `label_names` contains {min(set(values['label_names']) - set(values['labels']))!r}, which is"
-            " missing from `labels`; add it to `labels`"
+            f"{where}: `label_names` contains {min(unlisted)!r}, which is missing from `labels`; add it to `labels`"
         )
-    if values["fetch"] == "download" and not all(file.url for file in files):
+    if corpus.fetch == "download" and (missing := next((file.name for file in files if not file.url), None)):
         raise ValueError(
-            f"{where}: `fetch` is 'download', but the file {next(file.name for file in files if not file.url)!r} has no"
-            " url; add a `url` to each file"
+            f"{where}: `fetch` is 'download', but the file {missing!r} has no url; add a `url` to each file"
         )
-    if values["fetch"] == "by hand" and not values["instructions"]:
+    if corpus.fetch == "by hand" and not corpus.instructions:
         raise ValueError(f"{where}: `fetch` is 'by hand', but there are no instructions; add `instructions`")
-    return Corpus(name=name, **values)
+    return corpus
 
 
 def _corpus_file(entry: object, where: str) -> CorpusFile:
-    file = CorpusFile(**_values(entry, _FILE, _FILE_DEFAULTS, f"{where}: files"))
+    file = CorpusFile(**_values(entry, CorpusFile, f"{where}: files"))
     path = PurePosixPath(file.name)
     # The name becomes a path on this machine, which must be within the folder of the corpus.
     if not path.parts or path.is_absolute() or ".." in path.parts or re.search(r'[\\:\x00-\x1f<>|?*"]', file.name):
@@ -202,23 +196,21 @@ def _table(entry: object, where: str) -> dict[str, Any]:
     return cast("dict[str, Any]", entry)
 
 
-def _values(
-    entry: object, required_types: Mapping[str, type], defaults: Mapping[str, object], where: str
-) -> dict[str, Any]:
-    """Check the names and types of the fields of a registry table, and add defaults.
-
-    A default of None stands for an optional string.
-    """
+def _values(entry: object, cls: type[Corpus | CorpusFile], where: str) -> dict[str, Any]:
+    """Return a registry table, after a check of the names and types of its fields. A corpus has its name outside."""
     table = _table(entry, where)
-    if unknown := [key for key in table if key not in required_types and key not in defaults]:
+    names = {each.name: each.default is MISSING and each.default_factory is MISSING for each in fields(cls)}
+    if cls is Corpus:
+        del names["name"]
+    if unknown := [key for key in table if key not in names]:
         raise ValueError(f"{where}: unknown field {', '.join(unknown)}; check the spelling, or remove it")
-    if missing := next((key for key in required_types if key not in table), None):
+    if missing := next((key for key, is_required in names.items() if is_required and key not in table), None):
         raise ValueError(f"{where}: the field {missing} is missing")
-    types = {**{key: str if value is None else type(value) for key, value in defaults.items()}, **required_types}
     for key, value in table.items():
-        if not isinstance(value, types[key]) or isinstance(value, bool):
-            raise ValueError(f"{where}: {key} must be of type {types[key].__name__}, found {type(value).__name__}")
+        type = _TYPES.get(key, str)
+        if not isinstance(value, type) or isinstance(value, bool):
+            raise ValueError(f"{where}: {key} must be of type {type.__name__}, found {value.__class__.__name__}")
         members = cast("dict[object, object]", value).values() if isinstance(value, dict) else value
-        if types[key] in (list, dict) and key != "files" and not all(isinstance(each, str) for each in members):
+        if type in (list, dict) and key != "files" and not all(isinstance(each, str) for each in members):
             raise ValueError(f"{where}: {key} must contain strings only, got {value!r:.80}")
-    return {**defaults, **table}
+    return table

@@ -39,7 +39,18 @@ class DocumentParts(NamedTuple):
             ValueError: The data do not describe a document; the message is one line.
         """
         try:
-            return _parts(values)
+            if unknown := sorted(set(values) - set(_KEYS)):
+                raise ValueError(f"not a document: unknown key {unknown[0]!r}; expected one of {', '.join(_KEYS)}")
+            text, id, fields = values["text"], values.get("id"), dict(values.get("fields") or {})
+            if not isinstance(text, str) or not (id is None or isinstance(id, str)):
+                raise ValueError(
+                    f"not a document: the text must be a string, and the id must be a string or None, got"
+                    f" {text!r:.40} and {id!r:.40}"
+                )
+            sentences = [_strings(sentence) for sentence in _list(values, "tokens")]
+            tags: list[str] | None = None if values.get("tags") is None else _strings(values["tags"])
+            entities = tuple(_entity(each, text) for each in _list(values, "entities"))
+            return cls(text, sentences, tags, entities, _partial(values.get("partial")), id, fields)
         except (KeyError, TypeError, AttributeError) as error:
             problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise ValueError(f"not a document: {problem}; expected a dict that Document.to_dict returned") from None
@@ -100,21 +111,6 @@ def describe_json_error(error: Exception) -> str:
         return str(error)
     # The remaining error of `json.loads`, whose own message names a function to call.
     return f"not readable (a number has more than {sys.get_int_max_str_digits():,} digits)"
-
-
-def _parts(values: Mapping[str, Any]) -> DocumentParts:
-    if unknown := sorted(set(values) - set(_KEYS)):
-        raise ValueError(f"not a document: unknown key {unknown[0]!r}; expected one of {', '.join(_KEYS)}")
-    text, id, fields = values["text"], values.get("id"), dict(values.get("fields") or {})
-    if not isinstance(text, str) or not (id is None or isinstance(id, str)):
-        raise ValueError(
-            f"not a document: the text must be a string, and the id must be a string or None, got {text!r:.40} and"
-            f" {id!r:.40}"
-        )
-    sentences = [_strings(sentence) for sentence in _list(values, "tokens")]
-    tags: list[str] | None = None if values.get("tags") is None else _strings(values["tags"])
-    entities = tuple(_entity(each, text) for each in _list(values, "entities"))
-    return DocumentParts(text, sentences, tags, entities, _partial(values.get("partial")), id, fields)
 
 
 def _list(values: Mapping[str, Any], key: str) -> list[Any]:

@@ -22,7 +22,7 @@ SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 _PREFIXES: dict[Scheme, str] = {"iob1": "BIO", "iob2": "BIO", "iobes": "BIOES", "bilou": "BIOLU"}
 _TO_IOBES = {"L": "E", "U": "S"}
-_TO_BILOU = {"E": "L", "S": "U"}
+_TO_BILOU = str.maketrans("ES", "LU")
 
 
 class Span(NamedTuple):
@@ -238,24 +238,19 @@ def tags_from_spans(
                 f"spans must be disjoint, labelled, not empty and within the {n_tokens} tokens, got {span} after {last}"
             )
         touches = start == last.end and label == last.label and start not in borders
-        tags[start:end] = _tags_of_span(end - start, label, scheme, touches)
+        prefixes = _span_prefixes(end - start, scheme, touches)
+        tags[start:end] = [f"{prefix}-{label}" for prefix in prefixes.translate(_TO_BILOU if scheme == "bilou" else {})]
         last = span
     return tags
 
 
-def _tags_of_span(n: int, label: str, scheme: Scheme, touches: bool) -> list[str]:
-    inside = f"I-{label}"
-    if scheme == "iob1":
-        return [f"B-{label}" if touches else inside] + [inside] * (n - 1)
-    if scheme == "bilou":
-        return [f"{_TO_BILOU.get(prefix, prefix)}-{label}" for prefix in _span_prefixes(n, scheme)]
-    return [f"{prefix}-{label}" for prefix in _span_prefixes(n, scheme)]
+def _span_prefixes(n: int, scheme: Scheme, touches: bool = False) -> str:
+    """Return the tag prefixes of a span of n tokens in a scheme (for BILOU: the prefixes of IOBES).
 
-
-def _span_prefixes(n: int, scheme: Scheme) -> str:
-    """Return the tag prefixes of a span of n tokens in the scheme IOB2 or IOBES (for BILOU: the prefixes of IOBES)."""
-    if scheme == "iob2":
-        return "B" + "I" * (n - 1)
+    In IOB1, the first prefix is B if the span ``touches`` the previous span with the same label.
+    """
+    if scheme in ("iob1", "iob2"):
+        return ("B" if touches or scheme == "iob2" else "I") + "I" * (n - 1)
     return "S" if n == 1 else "B" + "I" * (n - 2) + "E"
 
 

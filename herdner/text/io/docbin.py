@@ -14,6 +14,7 @@ from herdner.base.extras import check_extra
 from herdner.base.messages import one_line
 from herdner.text.document import Document
 from herdner.text.entity import Entity, with_numbered_names
+from herdner.text.io.jsonl import Warn
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, open_bytes, sources
 from herdner.text.sentences import ENGLISH
@@ -111,26 +112,14 @@ def _unpack(source: Source) -> dict[str, Any]:
 
 def _documents(message: dict[str, Any], source: Source, warnings: ParseWarnings) -> Iterator[Document]:
     for number, columns in enumerate(_columns(message), 1):
+        problems: list[str] = []
         try:
-            document = _document(columns, source.document_id(number))
+            document = _document(columns, source.document_id(number), problems.append)
         except ValueError as error:
             raise ValueError(f"document {number}: {error}") from None
-        for problem in _inconsistencies(columns):
+        for problem in problems:
             warnings.add(problem, document=number)
         yield document
-
-
-def _inconsistencies(columns: _Columns) -> Iterator[str]:
-    """Yield a warning for each token whose entity attributes (IOB code and label) are inconsistent."""
-    if columns.ent_iob is None:
-        return
-    last = ""
-    for iob, label in zip(columns.ent_iob.tolist(), columns.ent_type, strict=True):
-        if iob in (1, 3) and not label:
-            yield "an entity token without a label is read as a token outside entities"
-        elif iob == 1 and label != last:
-            yield "a token marked as inside an entity follows no entity with its label; it begins an entity"
-        last = label if iob in (1, 3) else ""
 
 
 def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
@@ -171,7 +160,7 @@ def _strings(column: NDArray[np.uint64], words: dict[int, str]) -> list[str]:
         raise ValueError(f"a token refers to the string with the hash {error}, which the file lacks") from None
 
 
-def _document(columns: _Columns, id: str) -> Document:
+def _document(columns: _Columns, id: str, warn: Warn) -> Document:
     pieces = [word + " " if space else word for word, space in zip(columns.words, columns.spaces.tolist(), strict=True)]
     text = "".join(pieces)
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64) - columns.spaces
@@ -183,7 +172,7 @@ def _document(columns: _Columns, id: str) -> Document:
             f"the token {next(token for token in tokens if len(token.split()) != 1)!r:.60} has white space inside;"
             " expected tokens without white space"
         )
-    entities = _entities(columns, text, starts.tolist(), ends.tolist())
+    entities = _entities(columns, text, starts.tolist(), ends.tolist(), warn)
     starts, ends = starts[is_token], ends[is_token]
     borders = _borders(columns.sent_start, is_token)
     if borders is None:
@@ -192,7 +181,7 @@ def _document(columns: _Columns, id: str) -> Document:
     return document if entities is None else document.with_entities(entities)
 
 
-def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) -> list[Entity] | None:
+def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int], warn: Warn) -> list[Entity] | None:
     """Return the entities of a DocBin document; return None if the file has no entity annotation for any token.
 
     spaCy's codes are 3 for the first token of an entity, 1 for a further token, 2 outside, 0 unknown.
@@ -202,10 +191,14 @@ def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) 
     spans: list[list[int]] = []
     last = ""
     for i, (iob, label) in enumerate(zip(columns.ent_iob.tolist(), columns.ent_type, strict=True)):
+        if iob in (1, 3) and not label:
+            warn("an entity token without a label is read as a token outside entities")
         label = label if iob in (1, 3) else ""
         if label and iob == 1 and label == last:
             spans[-1][1] = i
         elif label:
+            if iob == 1:
+                warn("a token marked as inside an entity follows no entity with its label; it begins an entity")
             spans.append([i, i])
         last = label
     entities = [

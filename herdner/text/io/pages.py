@@ -63,16 +63,12 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
         FormatError: A page cannot be read or is too long.
         MissingExtra: turbohtml is not installed.
     """
-    tokenize = _tokenizer()
+    tokenize = import_extra("turbohtml", "reading HTML needs turbohtml (Python 3.11 or later)").tokenize
     for source in sources(where, ("*.html", "*.htm")):
         page = read_whole(source, encoding, _declared_encoding)
         text, runs = _extract_text(page, tokenize(page))
         if text:
             yield replace(Document.from_text(text, id=source.document_id()), source_map=SourceMap.of(runs, len(text)))
-
-
-def _tokenizer() -> Any:
-    return import_extra("turbohtml", "reading HTML needs turbohtml (Python 3.11 or later)").tokenize
 
 
 def _declared_encoding(data: bytes) -> str | None:
