@@ -90,9 +90,8 @@ def _store(
     if done < size:
         raise DownloadError(f"{url}: the download ended after {done} of {size} bytes and was deleted; try again")
     if digest.hexdigest() != sha256:
-        raise DownloadError(
-            f"{url}: the SHA-256 is {digest.hexdigest()}, expected {sha256}; the download was deleted; try again"
-        )
+        problem = f"the SHA-256 is {digest.hexdigest()}, expected {sha256}"
+        raise DownloadError(f"{url}: {problem}; the download was deleted; try again")
 
 
 def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]:
@@ -101,17 +100,14 @@ def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]
         with _opener().open(request.Request(url, headers={"User-Agent": "herdner"}), timeout=timeout) as response:
             declared = response.headers.get("Content-Length", "")
             if declared.isdecimal() and int(declared) != size:
-                raise DownloadError(
-                    f"{url}: the server announces {int(declared)} bytes, expected {size}; nothing was downloaded"
-                )
+                sizes = f"{int(declared)} bytes, expected {size}"
+                raise DownloadError(f"{url}: the server announces {sizes}; nothing was downloaded")
             while block := response.read(_BLOCK):
                 yield block
     except error.HTTPError as problem:
         problem.close()
-        raise DownloadError(
-            f"{url}: the server answered {problem.code} {one_line(problem.reason)};"
-            " check the address, or try again later"
-        ) from None
+        answer = f"{problem.code} {one_line(problem.reason)}"
+        raise DownloadError(f"{url}: the server answered {answer}; check the address, or try again later") from None
     except TimeoutError:
         raise DownloadError(f"{url}: the server sent nothing for {timeout:g} seconds; try again") from None
     except error.URLError as problem:

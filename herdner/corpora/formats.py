@@ -416,9 +416,8 @@ def write_documents(
     if isinstance(stream, str | os.PathLike):
         settings = file_options(format, stream)
         if settings and options.get("compress"):
-            raise ValueError(
-                f"{os.fspath(stream)}: the extension already states how the file is compressed; leave out `compress`"
-            )
+            path = os.fspath(stream)
+            raise ValueError(f"{path}: the extension already states how the file is compressed; leave out `compress`")
         with create_file(stream) as file:
             write_documents(documents, file, format, **{**settings, **options})
         return
@@ -464,22 +463,16 @@ def _check(entry: Format, document: Document) -> None:
     """Raise `ValueError` if the file format cannot represent the surrogates or the annotation of a document."""
     check_encodable(document, entry.carries)
     if document.partial is not None and "partial" not in entry.carries:
-        raise ValueError(
-            f"document {document.id!r}: the format {entry.name} cannot represent a partial annotation; write JSON"
-            " lines instead"
-        )
+        problem = f"the format {entry.name} cannot represent a partial annotation"
+        raise ValueError(f"document {document.id!r}: {problem}; write JSON lines instead")
     end = 0
     for entity in document.entities:
         if not is_label(entity.label):
-            raise ValueError(
-                f"document {document.id!r}: the label {entity.label!r:.60} cannot be written to a file; expected"
-                " printable words with single spaces between them, without |"
-            )
+            expected = "expected printable words with single spaces between them, without |"
+            raise ValueError(f"document {document.id!r}: the label {entity.label!r:.60} cannot be written; {expected}")
         if entity.start < end:
-            raise ValueError(
-                f"document {document.id!r}: the entity at {entity.start}..{entity.end} overlaps another entity;"
-                " remove one of them"
-            )
+            place = f"{entity.start}..{entity.end}"
+            raise ValueError(f"document {document.id!r}: the entity at {place} overlaps another entity; remove one")
         end = entity.end
 
 

@@ -110,11 +110,9 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
         raise CorpusError(f"{source}: not a registry of corpora: {problem}") from None
     except RecursionError:
         raise CorpusError(f"{source}: not a registry of corpora: its lists are nested too deeply") from None
-    if data.get("version") != REGISTRY_VERSION:
-        raise CorpusError(
-            f"{source}: the registry has version {data.get('version')!r}, but this version of herdner reads version"
-            f" {REGISTRY_VERSION}; use a registry of this version"
-        )
+    if (version := data.get("version")) != REGISTRY_VERSION:
+        problem = f"the registry has version {version!r}, but this version of herdner reads version {REGISTRY_VERSION}"
+        raise CorpusError(f"{source}: {problem}; use a registry of this version")
     if not isinstance(data.get("corpus"), dict) or not data["corpus"]:
         raise CorpusError(f"{source}: the registry has no entry; expected at least one table [corpus.NAME]")
     try:
@@ -160,13 +158,11 @@ def _corpus(name: str, entry: object) -> Corpus:
         if values[key] not in allowed:
             raise ValueError(f"{where}: {key} is {values[key]!r}, expected one of {', '.join(allowed)}")
     if unlisted := set(corpus.label_names) - set(corpus.labels):
-        raise ValueError(
-            f"{where}: `label_names` contains {min(unlisted)!r}, which is missing from `labels`; add it to `labels`"
-        )
+        problem = f"`label_names` contains {min(unlisted)!r}, which is missing from `labels`"
+        raise ValueError(f"{where}: {problem}; add it to `labels`")
     if corpus.fetch == "download" and (missing := next((file.name for file in files if not file.url), None)):
-        raise ValueError(
-            f"{where}: `fetch` is 'download', but the file {missing!r} has no url; add a `url` to each file"
-        )
+        problem = f"`fetch` is 'download', but the file {missing!r} has no url"
+        raise ValueError(f"{where}: {problem}; add a `url` to each file")
     if corpus.fetch == "by hand" and not corpus.instructions:
         raise ValueError(f"{where}: `fetch` is 'by hand', but there are no instructions; add `instructions`")
     return corpus

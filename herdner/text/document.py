@@ -110,16 +110,12 @@ class Document:
         length = len(self.text)
         for entity in self.entities:
             if not 0 <= entity.start < entity.end <= length:
-                raise ValueError(
-                    f"{self._title} has {length} characters, but an entity is at {entity.start}..{entity.end};"
-                    " expected a span of at least one character within the text"
-                )
+                problem = f"{self._title} has {length} characters, but an entity is at {entity.start}..{entity.end}"
+                raise ValueError(f"{problem}; expected a span of at least one character within the text")
         for each in self.partial.unannotated if self.partial else ():
             if not 0 <= each.start < each.end <= length:
-                raise ValueError(
-                    f"{self._title} has {length} characters, but its partial annotation has a range at"
-                    f" {each.start}..{each.end}; expected at least one character within the text"
-                )
+                problem = f"{self._title} has {length} characters, but an undecided range at {each.start}..{each.end}"
+                raise ValueError(f"{problem}; expected at least one character within the text")
 
     @classmethod
     def from_tokens(
@@ -180,9 +176,7 @@ class Document:
         text, tokens = check_text(text, "text"), [check_text(token, "token") for part in sentences for token in part]
         starts = align_tokens(tokens, text)
         if starts is None:
-            raise ValueError(
-                "the tokens do not match the text; expected all tokens in order, with only white space between tokens"
-            )
+            raise ValueError("the tokens do not match the text; expected them in order, with only white space between")
         ends = starts + np.fromiter(map(len, tokens), np.int64, len(tokens))
         offsets = offsets_from_lengths(map(len, sentences))
         return cls(text, tokens, starts, ends, offsets, id=id, fields=dict(fields or {}))
@@ -323,10 +317,8 @@ class Document:
         """
         for before, span in pairwise([(0, 0, ""), *spans]):
             if not before[1] <= span[0] < span[1] <= self.n_tokens:
-                raise ValueError(
-                    f"spans of {self._title} must be sorted, disjoint, not empty and within its {self.n_tokens}"
-                    f" tokens, got {tuple(before)} and {tuple(span)}"
-                )
+                expected = f"must be sorted, disjoint, not empty and within its {self.n_tokens} tokens"
+                raise ValueError(f"spans of {self._title} {expected}, got {tuple(before)} and {tuple(span)}")
         document = self.with_decoded(spans, scheme, confidences)
         return document._replace_unchecked(computed_parts=self.computed_parts - _TAGGED)
 
@@ -493,10 +485,8 @@ class Document:
         if parts.tags is None:
             document = document.with_proposals(parts.entities) if parts.entities else document
         elif len(parts.tags) != document.n_tokens:
-            raise ValueError(
-                f"document {parts.id!r} has {document.n_tokens} tokens but {len(parts.tags)} tags;"
-                " expected one tag for each token"
-            )
+            counts = f"{document.n_tokens} tokens but {len(parts.tags)} tags"
+            raise ValueError(f"document {parts.id!r} has {counts}; expected one tag for each token")
         else:
             spans = None if parts.entities else spans_from_tags(parts.tags, document.sentence_offsets)
             document = document.with_entities(parts.entities)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from herdner._ext.tags import with_name_ids
 from herdner.base.extras import import_extra
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def with_numbered_names(entities: Sequence[Entity], names: Sequence[object]) -> 
     keys = [("span", i) if name is None else ("name", name) for i, name in enumerate(names)]
     order = sorted(range(len(entities)), key=lambda i: (entities[i].start, entities[i].end))
     ids = {key: id for id, key in enumerate(dict.fromkeys(keys[i] for i in order))}
-    return [replace(entity, name_id=ids[key]) for entity, key in zip(entities, keys, strict=True)]
+    return list(with_name_ids(tuple(entities), [ids[key] for key in keys]))
 
 
 def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -43,10 +43,8 @@ class DocumentParts(NamedTuple):
                 raise ValueError(f"not a document: unknown key {unknown[0]!r}; expected one of {', '.join(_KEYS)}")
             text, id, fields = values["text"], values.get("id"), dict(values.get("fields") or {})
             if not isinstance(text, str) or not (id is None or isinstance(id, str)):
-                raise ValueError(
-                    f"not a document: the text must be a string, and the id must be a string or None, got"
-                    f" {text!r:.40} and {id!r:.40}"
-                )
+                got = f"got {text!r:.40} and {id!r:.40}"
+                raise ValueError(f"not a document: the text must be a string, and the id a string or None, {got}")
             sentences = [_strings(sentence) for sentence in _list(values, "tokens")]
             tags: list[str] | None = None if values.get("tags") is None else _strings(values["tags"])
             entities = tuple(_entity(each, text) for each in _list(values, "entities"))
@@ -139,10 +137,8 @@ def _entity(value: Any, text: str) -> Entity:
     # The lengths come first: many long entities of a hostile file may share one long text.
     length = min(entity.end, len(text)) - entity.start
     if len(entity.text) != length or not text.startswith(entity.text, entity.start):
-        raise ValueError(
-            f"not a document: an entity has the text {entity.text!r}, but the document has another text at the"
-            " entity's offsets"
-        )
+        problem = f"an entity has the text {entity.text!r}, but the text at its offsets is another one"
+        raise ValueError(f"not a document: {problem}")
     return entity
 
 

@@ -109,15 +109,12 @@ def spacy_rules(language: str) -> SplitRules:
     try:
         nlp: Any = spacy.blank(language)
     except ImportError as error:
-        raise ValueError(
-            f"tokenizer language {language!r}: spaCy does not know this language; expected a code such as 'en'"
-        ) from error
+        problem = f"tokenizer language {language!r}: spaCy does not know this language"
+        raise ValueError(f"{problem}; expected a code such as 'en'") from error
     defaults, tokenizer = nlp.Defaults, nlp.tokenizer
     if not isinstance(tokenizer, spacy.tokenizer.Tokenizer):
-        raise ValueError(
-            f"tokenizer language {language!r}: herdner has no word segmenter for texts without spaces; split the texts"
-            " into tokens yourself, and use the language 'xx'"
-        )
+        problem = f"tokenizer language {language!r}: herdner has no word segmenter for texts without spaces"
+        raise ValueError(f"{problem}; split the texts into tokens yourself, and use the language 'xx'")
     orth: int = spacy.symbols.ORTH
     return SplitRules(
         prefixes=tuple(defaults.prefixes or ()),

@@ -51,10 +51,8 @@ class TableColumns:
                 shown = [" ".join(name[:41].split())[:40] + ("..." if len(name) > 40 else "") for name in fields[:20]]
                 listed = ", ".join(shown) + (", ..." if len(fields) > 20 else "")
                 other = "" if len(fields) > 1 or delimiter is None else ", or the separator by --delimiter"
-                raise ValueError(
-                    f"no column {column!r}; the columns of the file are {listed}: name the column of {role} by"
-                    f" {option}{other}"
-                )
+                problem = f"no column {column!r}; the columns of the file are {listed}"
+                raise ValueError(f"{problem}: name the column of {role} by {option}{other}")
         if id is not None and id == text:
             raise ValueError(f"the column {id!r} cannot contain both the texts and the ids; name two columns")
         id = "id" if id is None and "id" in fields and text != "id" else id

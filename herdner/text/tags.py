@@ -145,9 +145,7 @@ def spans_from_tags(
         ValueError: A string is not a tag, or ``strict`` is "iob1".
     """
     if strict == "iob1":
-        raise ValueError(
-            "`strict` must not be 'iob1', because every tag sequence is well formed in IOB1; omit `strict`"
-        )
+        raise ValueError("`strict` must not be 'iob1', because all tag sequences are well formed in it; omit `strict`")
     if strict is None:
         index = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
         states = np.fromiter(map(index.__getitem__, tags), np.int32, len(tags))
@@ -289,9 +287,7 @@ def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
     for tag in set(tags):
         split_tag(tag)
         if tag[0] not in _PREFIXES[scheme]:
-            raise ValueError(
-                f"tag {tag!r} does not exist in {scheme}, whose prefixes are {', '.join(_PREFIXES[scheme])}"
-            )
+            raise ValueError(f"tag {tag!r} does not exist in {scheme} (prefixes {', '.join(_PREFIXES[scheme])})")
 
 
 def tags_of_label(label: str, scheme: Scheme) -> list[str]:

@@ -84,13 +84,9 @@ class TokenizerSettings:
     def __post_init__(self) -> None:
         """Check the values of the tokenizer settings."""
         if self.rules != 1:
-            raise ValueError(
-                f"the version of the tokenizer rules must be 1, got {self.rules!r}; install a newer herdner"
-            )
+            raise ValueError(f"the tokenizer rules must have version 1, got {self.rules!r}; install a newer herdner")
         if not re.fullmatch("[a-z]{2,3}", self.language):
-            raise ValueError(
-                f"tokenizer language {self.language!r}: expected a code of two or three letters, as in 'en'"
-            )
+            raise ValueError(f"tokenizer language {self.language!r}: expected two or three letters, as in 'en'")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tokenizer settings as a dict for JSON."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity, with_numbered_names
-from herdner.text.io.jsonl import LARGEST_CONFIDENCE, Warn, catch_failure, parse_record
+from herdner.text.io.jsonl import LARGEST_CONFIDENCE, Warn, as_failure, parse_record
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, read_lines, sources
 from herdner.text.labels import check_label
@@ -98,9 +98,10 @@ def read_records(
                 if not line or line.isspace():
                     continue
                 is_empty, warn = False, partial(warnings.add, line=number)
-                with catch_failure(f"{source.name}:{number}") as failures:
+                try:
                     yield to_document(ToolRecord(source.document_id(number), parse_record(line, warn), warn))
-                yield from failures
+                except (ValueError, RecursionError) as error:
+                    yield as_failure(error, f"{source.name}:{number}")
         if is_empty:
             raise FormatError(f"{source.name}: the file is empty; expected one JSON object on each line")
 

@@ -268,15 +268,12 @@ def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
     for i, entity in enumerate(document.entities, 1):
         label = "_".join(entity.label.split())
         if labels.setdefault(label, entity.label) != entity.label:
-            raise ValueError(
-                f"the labels {labels[label]!r} and {entity.label!r} would both be written as {label}; rename one label"
-            )
+            both = f"{labels[label]!r} and {entity.label!r}"
+            raise ValueError(f"the labels {both} would both be written as {label}; rename one label")
         pieces = _pieces(entity)
         if (pieces[0][0], pieces[-1][1]) != (entity.start, entity.end):
-            raise ValueError(
-                f"document {document.id!r}: brat cannot represent the entity at {entity.start}..{entity.end}, which"
-                " begins or ends with a line break or TAB; write JSON lines instead"
-            )
+            problem = f"the entity at {entity.start}..{entity.end} begins or ends with a line break or TAB"
+            raise ValueError(f"document {document.id!r}: {problem}; write JSON lines instead")
         text = " ".join(entity.text[start - entity.start : end - entity.start] for start, end in pieces)
         yield f"T{i}\t{label} {';'.join(f'{start} {end}' for start, end in pieces)}\t{text}\n"
         if entity.confidence is not None:

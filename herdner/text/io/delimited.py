@@ -187,10 +187,8 @@ def write_table(
             line = csv.writer(_Lines(put), delimiter=separator, lineterminator="\r\n")
             line.writerow(header)
         if unknown := [name for name in cells if name not in header]:
-            raise ValueError(
-                f"document {document.id!r} has the field {unknown[0]!r}, but the table has no such column, because the"
-                " first document has no such field; write JSON lines instead"
-            )
+            problem = f"has the field {unknown[0]!r}, but the first document, which determines the columns, has not"
+            raise ValueError(f"document {document.id!r} {problem}; write JSON lines instead")
         line.writerow([_field(cells.get(name)) for name in header])
     if line is None:
         put((delimiter or DELIMITERS[0]).join(["id", column, ENTITIES]) + "\n")
@@ -200,9 +198,7 @@ def _check_names(names: list[str]) -> None:
     """Raise `ValueError` if a column name is empty, or begins or ends with white space, which readers remove."""
     for name in names:
         if name != name.strip() or not name:
-            raise ValueError(
-                f"the column name {name!r:.60} is empty or begins or ends with white space; rename the field"
-            )
+            raise ValueError(f"the column name {name!r:.60} is empty or has white space at its ends; rename the field")
 
 
 class _Lines:

@@ -108,9 +108,8 @@ class Journal:
                 continue
             document = with_tokens(item, tokenizer) if isinstance(item, Document) else None
             if document is None or record.get("size") != _size(document):
-                raise ValueError(
-                    f"{self.path}: the input files have changed during the run; delete this file to start again"
-                )
+                problem = "the input files have changed during the run"
+                raise ValueError(f"{self.path}: {problem}; delete this file to start again")
             entities = record["entities"]
             spans = [Span(start, end, label) for start, end, label, _, _ in entities]
             tagged = document.with_decoded(spans, "iob2", [each[3] for each in entities], record["tags"])
@@ -151,10 +150,8 @@ def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{path}: is not a journal that `herdner tag` has written; move this file away") from None
     if names:
-        raise ValueError(
-            f"{path}: belongs to an interrupted run with other settings ({', '.join(names)}); repeat the command of"
-            " that run, or delete this file to start again"
-        )
+        problem = f"{path}: belongs to an interrupted run with other settings ({', '.join(names)})"
+        raise ValueError(f"{problem}; repeat the command of that run, or delete this file to start again")
 
 
 def _size(document: Document) -> list[int]:

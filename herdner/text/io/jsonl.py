@@ -6,8 +6,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from typing import IO, Any, cast
@@ -23,7 +22,6 @@ from herdner.text.io.source import (
     Source,
     by_line,
     check_text,
-    locate_errors,
     marked_encoding,
     open_bytes,
     read_lines,
@@ -44,6 +42,7 @@ LARGEST_NAME_ID = 2**63 - 1  # largest integer of Arrow and data frames
 Warn = Callable[[str], None]
 """A function that records a warning about the current record (`ParseWarnings.add`)."""
 
+NESTED_TOO_DEEPLY = "the JSON is nested too deeply; expected one flat object"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -147,31 +146,25 @@ def is_blank(line: bytes, encoding: str) -> bool:
 
 def _record(line: str, number: int, id: str, warnings: ParseWarnings) -> Document | Failure:
     """Parse one JSON line into a document. ``id`` is the document's id if the JSON object contains none."""
-    with catch_failure(f"{warnings.name}:{number}") as failures:
+    try:
         messages: list[str] = []
         record = parse_record(line, messages.append)
         return record_document(record, number, id, warnings, messages)
-    return failures[0]
+    except (ValueError, RecursionError) as error:
+        return as_failure(error, f"{warnings.name}:{number}")
 
 
-@contextmanager
-def catch_failure(position: str) -> Generator[list[Failure]]:
-    """Catch a `ValueError` that the ``with`` block raises, and convert it to a `Failure`.
+def as_failure(error: ValueError | RecursionError, position: str) -> Failure:
+    """Convert an error to a `Failure` whose message begins with a position.
 
     Args:
-        position: File and line, for the message.
-
-    Yields:
-        A list, which contains the failure, if any, after the ``with`` block.
+        error: The error. The message of a `FormatError` (of a warning in strict mode) contains a position already.
+        position: File and line.
     """
-    failures: list[Failure] = []
-    try:
-        with locate_errors(position):
-            yield failures
-    except FormatError as error:
-        failures.append(Failure(error))
-    except RecursionError:  # of the parser, or of a message that quotes a value
-        failures.append(Failure(FormatError(f"{position}: the JSON is nested too deeply; expected one flat object")))
+    if isinstance(error, FormatError):
+        return Failure(error)
+    is_deep = isinstance(error, RecursionError)  # of the parser, or of a message that quotes a value
+    return Failure(FormatError(f"{position}: {NESTED_TOO_DEEPLY if is_deep else error}"))
 
 
 def record_document(
@@ -189,13 +182,14 @@ def record_document(
     Returns:
         The document, or a failure if the record is invalid.
     """
-    with catch_failure(f"{warnings.name}:{number}") as failures:
+    try:
         messages = list(messages)
         document = _document(record, id, messages.append)
         for message in messages:
             warnings.add(message, number)
         return document
-    return failures[0]
+    except (ValueError, RecursionError) as error:
+        return as_failure(error, f"{warnings.name}:{number}")
 
 
 def parse_record(line: str, warn: Warn) -> dict[str, Any]:
@@ -281,14 +275,11 @@ def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
         isinstance(labels, list)
         and all(isinstance(label, str) and is_label(label) for label in cast(list[object], labels))
     ):
-        raise ValueError(
-            f'`annotated_labels` must be a list of labels, as in ["PER", "LOC"], got {json.dumps(labels)[:40]}'
-        )
+        expected = 'a list of labels, as in ["PER", "LOC"]'
+        raise ValueError(f"`annotated_labels` must be {expected}, got {json.dumps(labels)[:40]}")
     if ranges is not None and not isinstance(ranges, list):
-        raise ValueError(
-            f"`unannotated` must be a list of objects with the keys `start`, `end` and `tags`, got"
-            f" {json.dumps(ranges)[:40]}"
-        )
+        expected = "a list of objects with the keys `start`, `end` and `tags`"
+        raise ValueError(f"`unannotated` must be {expected}, got {json.dumps(ranges)[:40]}")
     unannotated = tuple(_range(i, each, length) for i, each in enumerate(cast(list[Any], ranges or [])))
     return PartialAnnotation(unannotated, None if labels is None else tuple(cast(list[str], labels)))
 
@@ -297,10 +288,8 @@ def _range(i: int, item: Any, length: int) -> UnannotatedRange:
     values = cast(dict[str, Any], item) if isinstance(item, dict) else {}
     start, end, tags = map(values.get, ("start", "end", "tags"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= length or not isinstance(tags, str):
-        raise ValueError(
-            f"item {i} of `unannotated` is {json.dumps(item)[:60]}; expected 0 <= start < end <= {length}, the length"
-            " of the text, and tags such as PER|ORG"
-        )
+        expected = f"0 <= start < end <= {length}, the length of the text, and tags such as PER|ORG"
+        raise ValueError(f"item {i} of `unannotated` is {json.dumps(item)[:60]}; expected {expected}")
     return UnannotatedRange(start, end, tags)
 
 
@@ -310,10 +299,8 @@ def _sentences(tokens: Any) -> list[list[str]]:
     sentences = cast(list[list[Any]], items if nested else [items])
     words = (word for sentence in sentences for word in sentence)
     if not all(isinstance(word, str) and word.split() == [word] for word in words):
-        raise ValueError(
-            "`tokens` must be a list of strings without white space, or one such list for each sentence, got"
-            f" {json.dumps(tokens)[:40]}"
-        )
+        expected = "a list of strings without white space, or one such list for each sentence"
+        raise ValueError(f"`tokens` must be {expected}, got {json.dumps(tokens)[:40]}")
     return [sentence for sentence in sentences if sentence]
 
 
@@ -326,9 +313,7 @@ def _entities(items: list[Any], text: str, warn: Warn) -> list[Entity]:
         if left is None or left.end <= right.start:
             entities.append(right)
         elif right.end > left.end:
-            raise ValueError(
-                f"{_quote(right, text)} overlaps {_quote(left, text)}; expected disjoint or nested entities"
-            )
+            raise ValueError(f"{_quote(right, text)} overlaps {_quote(left, text)}; expected disjoint or nested spans")
         elif (left.start, left.end) != (right.start, right.end):
             warn("an entity inside another is left out")
         elif left.label == right.label:
@@ -351,17 +336,14 @@ def _entity(i: int, item: Any, text: str) -> Entity:
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"entity {i} is {start}..{end}; expected 0 <= start < end <= {len(text)}, the text's length")
     if confidence is not None and (type(confidence) not in (int, float) or not abs(confidence) <= LARGEST_CONFIDENCE):
-        raise ValueError(
-            f"the confidence of entity {i} is {confidence!r:.40}; expected a number from"
-            f" {-LARGEST_CONFIDENCE:g} to {LARGEST_CONFIDENCE:g}"
-        )
+        expected = f"a number from {-LARGEST_CONFIDENCE:g} to {LARGEST_CONFIDENCE:g}"
+        raise ValueError(f"the confidence of entity {i} is {confidence!r:.40}; expected {expected}")
     if name_id is not None and (type(name_id) is not int or not 0 <= name_id <= LARGEST_NAME_ID):
         raise ValueError(f"the name_id of entity {i} is {name_id!r:.40}; expected an integer of at least 0")
     confidence = None if confidence is None else float(confidence)
     entity = Entity(start, end, check_label(label, f"entity {i}"), "", confidence, name_id)
     own = values.get("text")
     if "text" in values and not (isinstance(own, str) and len(own) == end - start and text.startswith(own, start)):
-        raise ValueError(
-            f"entity {i} has the text {own!r:.60}, but the text at {start}..{end} is {_quote(entity, text)}"
-        )
+        actual = _quote(entity, text)
+        raise ValueError(f"entity {i} has the text {own!r:.60}, but the text at {start}..{end} is {actual}")
     return entity

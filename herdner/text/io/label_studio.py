@@ -16,7 +16,7 @@ from herdner.base.memory import check_memory
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity, join_pairs
 from herdner.text.io.annotation_tools import MarkedSpan, check_list, with_marked_spans
-from herdner.text.io.jsonl import Warn, catch_failure
+from herdner.text.io.jsonl import Warn, as_failure
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, read_whole, sources
 from herdner.text.io.write import json_line, utf8, with_fields
@@ -51,9 +51,10 @@ def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = F
     for source in sources(where, ("*.json",)):
         with ParseWarnings(source.name, strict) as warnings:
             for number, task in enumerate(_tasks(source, encoding), 1):
-                with catch_failure(f"{source.name}: task {number}") as failures:
+                try:
                     yield _document(task, source.document_id(number), partial(warnings.add, document=number))
-                yield from failures
+                except (ValueError, RecursionError) as error:
+                    yield as_failure(error, f"{source.name}: task {number}")
 
 
 def _tasks(source: Source, encoding: str) -> list[Any]:
@@ -165,10 +166,7 @@ def _spans(results: Sequence[Any], warn: Warn) -> Iterator[MarkedSpan]:
         if len(labels) > 1:
             warn("of several labels of a region the first is read")
         if isinstance(region.get("start"), str):
-            raise ValueError(
-                "the regions of the task have positions in HTML (XPath); expected numeric positions, as a"
-                " Text control exports"
-            )
+            raise ValueError("the regions have positions in HTML (XPath); expected the numbers of a Text control")
         confidence = result.get("score", region.get("score"))
         name = names.get(str(result.get("id")))
         yield MarkedSpan(region.get("start"), region.get("end"), labels[0], region.get("text"), confidence, name)

@@ -102,9 +102,8 @@ def _xml_parts(source: Source, data: bytes) -> io.BytesIO:
     Pictures and other members are left out, so that the reader cannot unpack them.
     """
     if len(data) > MAX_DOCX_BYTES:
-        raise FormatError(
-            f"{source.name}: the file has more than {MAX_DOCX_BYTES >> 20} MiB; delete its pictures, or save it as text"
-        )
+        limit = f"{MAX_DOCX_BYTES >> 20} MiB"
+        raise FormatError(f"{source.name}: the file has more than {limit}; delete its pictures, or save it as text")
     if not data.startswith(b"PK"):
         raise FormatError(f"{source.name}: the file is not a DOCX document; save it as DOCX or as text")
     if data.count(_DIRECTORY_ENTRY) > MAX_DOCX_MEMBERS:
@@ -114,18 +113,14 @@ def _xml_parts(source: Source, data: bytes) -> io.BytesIO:
         members = [member for member in archive.infolist() if member.filename.endswith((".xml", ".rels"))]
         size = sum(member.file_size for member in members)
         if size > MAX_XML_BYTES:
-            raise FormatError(
-                f"{source.name}: the document unpacks to {size >> 20} MiB of XML; expected at most"
-                f" {MAX_XML_BYTES >> 20} MiB; split the document, or save it as text"
-            )
+            sizes = f"{size >> 20} MiB of XML; expected at most {MAX_XML_BYTES >> 20} MiB"
+            raise FormatError(f"{source.name}: the document unpacks to {sizes}; split the document, or save it as text")
         check_memory(PARSED_BYTES * size, f"{source.name}: reading the document", "save it as text")
         for member in members:
             xml = archive.read(member)  # at most as many bytes as the directory states
             if any(each in xml for each in _DEFINITIONS):
-                raise FormatError(
-                    f"{source.name}: {member.filename} defines XML entities, which DOCX files must not contain; save"
-                    " the document again"
-                )
+                problem = f"{member.filename} defines XML entities, which DOCX files must not contain"
+                raise FormatError(f"{source.name}: {problem}; save the document again")
             copy.writestr(member.filename, xml)
     parts.seek(0)
     return parts

@@ -191,16 +191,13 @@ def _check_groups(metadata: Any, groups: Sequence[int], size: int, advice: str |
         columns = [group.column(i) for i in range(metadata.num_columns)]
         unpacked = sum(column.total_uncompressed_size for column in columns)
         if unpacked > most:
-            raise ValueError(
-                f"row group {index + 1} would unpack to {unpacked >> 20} MiB; expected at most {most >> 20} MiB for a"
-                f" file of this size; {advice or 'write the file again without compression'}"
-            )
+            sizes = f"{unpacked >> 20} MiB; expected at most {most >> 20} MiB for a file of this size"
+            advice = advice or "write the file again without compression"
+            raise ValueError(f"row group {index + 1} would unpack to {sizes}; {advice}")
         n_values = max((column.num_values for column, flag in zip(columns, is_list, strict=True) if flag), default=0)
         if n_values > most_values:
-            raise ValueError(
-                f"row group {index + 1} has a list column of {n_values:,} values; expected at most"
-                f" {most_values:,} for a file of this size; {advice or 'leave the column out'}"
-            )
+            sizes = f"{n_values:,} values; expected at most {most_values:,} for a file of this size"
+            raise ValueError(f"row group {index + 1} has a list column of {sizes}; {advice or 'leave the column out'}")
         largest = max(largest, unpacked)
     return max(1, min(ROWS_READ, _BATCH_BYTES // largest))
 
@@ -311,10 +308,8 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
     rows = [table_cells(document, column) for document in group]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["id", column, ENTITIES_COLUMN]
     if schema is not None and (unknown := [name for name in names if name not in schema.names]):
-        raise ValueError(
-            f"the key {unknown[0]!r} is not among the columns of the first documents, which determine the columns of"
-            " the file; write JSON lines instead"
-        )
+        problem = f"the key {unknown[0]!r} is not among the columns of the first documents, which determine the columns"
+        raise ValueError(f"{problem}{_REMEDY}")
     fields: list[pa.Field] = []
     arrays: list[Any] = []
     for name in names if schema is None else schema.names:
@@ -361,10 +356,8 @@ def _new_column(
     if name == ENTITIES_COLUMN:
         has_source = any(document.source_map is not None for document in group)
         if has_source and type == ENTITIES:
-            raise ValueError(
-                "entities of HTML pages need the fields source_start and source_end, but the column of entities lacks"
-                " these fields, because the first documents are not HTML pages; write JSON lines instead"
-            )
+            problem = "the column of entities lacks the fields source_start and source_end, which HTML pages need"
+            raise ValueError(f"{problem}, because the first documents are not HTML pages{_REMEDY}")
         return pa.array(values, type or (ENTITIES_WITH_SOURCE if has_source else ENTITIES))
     if type is None and name == column:
         type = TEXT

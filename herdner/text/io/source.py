@@ -257,10 +257,8 @@ def check_compression(path: str | os.PathLike[str]) -> None:
     """
     if Path(path).suffix.lower() in _NOT_WRITTEN:
         *others, last = COMPRESSED
-        raise ValueError(
-            f"{os.fspath(path)}: cannot write files with this extension; expected {', '.join(others)} or {last}, or the"
-            " extension of the format"
-        )
+        expected = f"expected {', '.join(others)} or {last}, or the extension of the format"
+        raise ValueError(f"{os.fspath(path)}: cannot write files with this extension; {expected}")
 
 
 @contextmanager
@@ -618,8 +616,7 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Generator[str]:
                 number += 1
                 yield line + "\n"
         if length > MAX_LINE_CHARS:
-            raise FormatError(
-                f"{source.name}:{number + 1}: the line has more than {MAX_LINE_CHARS} characters; split the line"
-            )
+            place = f"{source.name}:{number + 1}"
+            raise FormatError(f"{place}: the line has more than {MAX_LINE_CHARS} characters; split the line")
     if rest := "".join(parts):
         yield rest

@@ -57,16 +57,13 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
             else:
                 is_annotated = True
             if document.partial is not None and document.partial.annotated_labels is not None:
-                raise ValueError(
-                    f"document {document.id!r}: the column format cannot store the list of annotated labels;"
-                    " write JSON lines instead"
-                )
+                problem = "the column format cannot store the list of annotated labels"
+                raise ValueError(f"document {document.id!r}: {problem}; write JSON lines instead")
             _check_tokens(document)
             _warn_of_borders(document, number, warnings, within_sentences=True)
             if invalid := next((token for token in document.tokens if token.startswith(DOCSTART)), None):
-                raise ValueError(
-                    f"document {document.id!r}: the token {invalid!r:.60} separates documents; write JSON lines instead"
-                )
+                problem = f"the token {invalid!r:.60} separates documents"
+                raise ValueError(f"document {document.id!r}: {problem}; write JSON lines instead")
             # The reader removes a byte order mark at the start of a file.
             if number > 1 or not document.n_tokens or document.tokens[0].startswith("\ufeff"):
                 put(_DOCUMENT_LINE)
@@ -132,10 +129,8 @@ def with_fields(record: dict[str, Any], document: Document, reserved: Collection
             continue
         key = f"source_{name}" if name in record or name in reserved else name
         if key != name and key in document.fields:
-            raise ValueError(
-                f"document {document.id!r}: the fields {name!r} and {key!r} would both be written as {key!r}; rename"
-                " one of them"
-            )
+            problem = f"the fields {name!r} and {key!r} would both be written as {key!r}"
+            raise ValueError(f"document {document.id!r}: {problem}; rename one of them")
         fields[key] = value
     return record | fields
 
@@ -181,9 +176,7 @@ def table_cells(document: Document, column: str = "text") -> dict[str, object]:
         cells["id" if "id" not in cells else "document_id"] = document.id
         others.pop("id", None)
     if len(cells) < len(row.columns.names):
-        raise ValueError(
-            f"document {document.id!r}: the column name {f'source_{ENTITIES}'!r} is reserved; rename this column"
-        )
+        raise ValueError(f"document {document.id!r}: the column name 'source_{ENTITIES}' is reserved; rename it")
     cells = with_fields(cells, replace(document, fields=others), [ENTITIES]) if others else cells
     cells.setdefault(ENTITIES, entities)
     return cells
@@ -367,9 +360,8 @@ def _check_tokens(document: Document) -> None:
     if not document.n_tokens and document.text.strip():
         raise ValueError(f"document {document.id!r} has no tokens; tokenize it first")
     if invalid := next((token for token in document.tokens if token.split() != [token]), None):
-        raise ValueError(
-            f"document {document.id!r}: the token {invalid!r:.60} contains white space; write JSON lines instead"
-        )
+        problem = f"the token {invalid!r:.60} contains white space"
+        raise ValueError(f"document {document.id!r}: {problem}; write JSON lines instead")
     if lost := next((gap for gap in document.gaps() if gap.strip()), None):
         raise ValueError(f"document {document.id!r}: {lost!r:.60} belongs to no token; tokenize the document again")
 
@@ -423,10 +415,8 @@ def encode(text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         shown = text[max(0, error.start - 20) : error.start + 20]
-        raise ValueError(
-            f"{shown!r} contains the surrogate U+{ord(text[error.start]):04X}, which UTF-8 cannot represent; replace"
-            " this character, or write JSON lines"
-        ) from None
+        problem = f"{shown!r} contains the surrogate U+{ord(text[error.start]):04X}, which UTF-8 cannot represent"
+        raise ValueError(f"{problem}; replace this character, or write JSON lines") from None
 
 
 def check_encodable(document: Document, parts: Collection[str]) -> None:
