@@ -207,10 +207,8 @@ def _remove_markup(content: str, line: int, warnings: list[tuple[str, int]]) -> 
             open_spans.append(_Markup(kind, position, position, dict(_ATTRIBUTE.findall(attributes)), line))
         elif side == "e_":
             if not open_spans or open_spans[-1].kind != kind:
-                raise ValueError(
-                    f"<e_{kind}> closes {f'<b_{open_spans[-1].kind}>' if open_spans else 'nothing'};"
-                    f" expected <b_{kind}> before it"
-                )
+                last_open = f"<b_{open_spans[-1].kind}>" if open_spans else "nothing"
+                raise ValueError(f"<e_{kind}> closes {last_open}; expected <b_{kind}> before it")
             markup.append(open_spans.pop()._replace(end=position))
     if open_spans:
         raise ValueError(f"<b_{open_spans[-1].kind}> is never closed; expected <e_{open_spans[-1].kind}>")

@@ -648,11 +648,10 @@ def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
 
 
 def _flat_tags(sentences: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]) -> list[str]:
-    if [len(sentence) for sentence in sentences] != [len(sentence) for sentence in tags]:
-        raise ValueError(
-            f"every sentence needs as many tags as tokens, got {[len(tokens) for tokens in sentences]!s:.60} tokens and"
-            f" {[len(own) for own in tags]!s:.60} tags"
-        )
+    n_tokens, n_tags = list(map(len, sentences)), list(map(len, tags))
+    if n_tokens != n_tags:
+        counts = f"{n_tokens!s:.60} tokens and {n_tags!s:.60} tags"
+        raise ValueError(f"every sentence needs as many tags as tokens, got {counts}")
     return [tag for sentence in tags for tag in sentence]
 
 

@@ -167,11 +167,8 @@ def _document(columns: _Columns, id: str, warn: Warn) -> Document:
     starts = ends - np.array([len(word) for word in columns.words], np.int64)
     is_token = np.array([bool(word) and not word.isspace() for word in columns.words], bool)
     tokens = [word for word, keep in zip(columns.words, is_token.tolist(), strict=True) if keep]
-    if any(len(token.split()) != 1 for token in tokens):
-        raise ValueError(
-            f"the token {next(token for token in tokens if len(token.split()) != 1)!r:.60} has white space inside;"
-            " expected tokens without white space"
-        )
+    if invalid := next((token for token in tokens if len(token.split()) != 1), None):
+        raise ValueError(f"the token {invalid!r:.60} has white space inside; expected tokens without white space")
     entities = _entities(columns, text, starts.tolist(), ends.tolist(), warn)
     starts, ends = starts[is_token], ends[is_token]
     borders = _borders(columns.sent_start, is_token)
