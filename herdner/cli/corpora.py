@@ -14,7 +14,7 @@ from herdner.cli.command import command
 from herdner.cli.common import make_console, print_note, show_activity
 from herdner.cli.gold import options_of
 from herdner.cli.groups import TableOptions
-from herdner.cli.usage import check_encoding, check_format, check_not_input, usage_errors
+from herdner.cli.usage import check_encoding, check_format, check_output, usage_errors
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -111,7 +111,7 @@ def convert(
     check_format(input_)
     with usage_errors():
         source_file = parse_source(source, input_)
-    check_not_input(output, [source_file.path])
+    check_output(output, [source_file.path])
     options = options_of(source_file, tables.read_options()) | ({"encoding": encoding} if encoding else {})
     with show_activity("converting"):
         count = convert_file(source_file, format_, output, core_labels=rename_labels, tokenizer=Tokenizer(), **options)

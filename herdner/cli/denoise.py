@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from herdner.base.files import atomic_write
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import parse_backend, print_note, show_activity
-from herdner.cli.usage import UsageError, check_distinct, check_not_input, check_writable, parse_options, usage_errors
+from herdner.cli.usage import UsageError, check_distinct, check_output, parse_options, usage_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,13 +63,19 @@ def denoise(
     Noise and coupling are estimated from the picture if their options are not set. OUT appears when it is complete.
     """
     from herdner.studies.denoising.model import denoise as denoise_array
-    from herdner.studies.denoising.pictures import encode_image, make_observation, read_picture, to_image
+    from herdner.studies.denoising.pictures import (
+        encode_image,
+        make_observation,
+        picture_format,
+        read_picture,
+        to_image,
+    )
 
     _check_options(noise, sigma, p, coupling, soft, estimate)
     check_distinct({"OUT": output, "--figure": figure})
-    check_not_input(output, [picture, truth], "OUT")
-    check_not_input(figure, [picture, truth], "--figure")
-    formats = _formats([path for path in (output, figure) if path is not None])
+    check_output(output, [picture, truth], "OUT", is_text=False)
+    check_output(figure, [picture, truth], "--figure", is_text=False)
+    formats = {path: picture_format(path) for path in (output, figure) if path is not None}
     engine = _make_backend(backend, set_, sweeps, estimate)
     is_flip = None if noise is None and sigma is None and p is None else noise == "flip" or p is not None
     observation = make_observation(read_picture(picture), is_flip, levels, str(picture))
@@ -88,7 +95,9 @@ def denoise(
         with show_activity("comparing"):
             tiles = compare_methods(observation, noise_model, strength, sweeps, true_levels, seed)
         files[figure] = encode_image(comparison_sheet(observation, noise_model, tiles), formats[figure])
-    _write(files)
+    for path, content in files.items():
+        with atomic_write(path) as stream:
+            stream.write(content)
     rows, columns = observation.y.shape
     wrong = ""
     if true_levels is not None:
@@ -97,15 +106,6 @@ def denoise(
         f"{output}: {columns} x {rows} pixels, {noise_model}, coupling {strength:.3g}, "
         f"{result.result.seconds:.2g} s{wrong}"
     )
-
-
-def _formats(paths: list[Path]) -> dict[Path, str]:
-    """Return the picture format of each output path; raise a usage error if a format cannot be written."""
-    from herdner.studies.denoising.pictures import picture_format
-
-    for path in paths:
-        check_writable(path, is_text=False)
-    return {path: picture_format(path) for path in paths}
 
 
 def _check_options(
@@ -196,12 +196,3 @@ def _read_truth(path: Path, observation: Observation, noise: Noise) -> NDArray[n
         return noise.most_likely(2 * truth.grey - 1)
     values = truth.values if observation.palette is not None else truth.grey
     return np.abs(values[..., None] - observation.appearance).argmin(axis=-1).astype(np.int32)
-
-
-def _write(files: dict[Path, bytes]) -> None:
-    """Write several files. Each file appears under its name only after its own content is complete."""
-    from herdner.base.files import atomic_write
-
-    for path, content in files.items():
-        with atomic_write(path) as stream:
-            stream.write(content)

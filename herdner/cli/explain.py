@@ -49,10 +49,10 @@ def explain(
     tagger, inference = tagging.load()
     with usage_errors("--against"):
         check_against(tagger.classes_, against)
-    status = RunStatus()
+    status = RunStatus(texts.errors)
     with show_files("explaining", len(inputs), visible=not sys.stdout.isatty()) as advance:
         documents = texts.read(inputs, advance)
-        explained = _explain_documents(tagger, documents, status, texts.errors, name, against, inference, tagging.seed)
+        explained = _explain_documents(tagger, documents, status, name, against, inference, tagging.seed)
         if json_:
             for id, mentions in explained:
                 print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))
@@ -63,8 +63,8 @@ def explain(
 
 
 def _explain_documents(
-    tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, errors: str | None, name: str | None,
-    against: str | None, inference: Inference, seed: int,
+    tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, name: str | None, against: str | None,
+    inference: Inference, seed: int,
 ) -> Iterator[tuple[str | None, list[Explanation]]]:  # fmt: skip
     """Yield the id of each document and the explanations of its entities.
 
@@ -79,14 +79,14 @@ def _explain_documents(
     has_mentions, i = False, None
     for i, document in enumerate(documents):
         if isinstance(document, Failure):
-            status.add_failure(document, errors)
+            status.add_failure(document)
             continue
         try:
             mentions = tagger.explain(document, inference, name=name, against=against, seed=seed, first=i)
         except NoSuchName as error:
             missing = error if missing is None or error.is_in_text else missing
         except (ValueError, MemoryError) as error:
-            status.add_failure(Failure(error, i, document), errors)
+            status.add_failure(Failure(error, i, document))
         else:
             has_mentions = True
             yield document.id, mentions

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from herdner.cli import options as opt
 from herdner.cli.common import parse_inference, parse_names
-from herdner.cli.inputs import CommandInput, expand_inputs, read_inputs
+from herdner.cli.inputs import CommandInput, expand_inputs
 from herdner.cli.usage import UsageError, check_encoding
 
 if TYPE_CHECKING:
@@ -68,18 +68,42 @@ class TextOptions(TableOptions):
         self,
         inputs: Sequence[CommandInput],
         on_file_end: Callable[[], object],
-        on_document: Callable[[str], object] | None = None,
+        on_document: Callable[[str], object] = lambda _: None,
+        *,
+        skip: int = 0,
         **options: Any,
     ) -> Iterator[Document | Failure]:
-        """Return an iterator over the documents of all input files, with a `Failure` for each unreadable document.
+        """Read the documents of all input files, one file after the other.
 
         Args:
             inputs: Result of `expand`.
             on_file_end: Function to call after each input.
-            on_document: Function to call with the path of each document or failure, before it is yielded.
+            on_document: Function to call with the path of the input before each document or failure.
+            skip: Number of documents and failures at the beginning to leave out.
             **options: Further options of the readers.
+
+        Yields:
+            Documents, and a failure for each document or file that cannot be read.
         """
-        return read_inputs(inputs, self.encoding, on_file_end, on_document, **self.read_options(), **options)
+        from herdner.corpora.formats import read_items
+        from herdner.text.document import Failure
+        from herdner.text.io.source import FormatError
+
+        for each in inputs:
+            source, format = each
+            items: Iterable[Document | Failure]
+            if format is None:
+                items = [Failure(FormatError(f"{source}: no file in this folder has a known extension; add --pattern"))]
+            else:
+                logger.info("reading %s as %s", source if isinstance(source, str) else source.name, format)
+                items = read_items(source, format, self.encoding, **self.read_options(), **options)
+            for item in items:
+                if skip:
+                    skip -= 1
+                    continue
+                on_document(each.path)
+                yield item
+            on_file_end()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import typer
 from herdner.cli.command import command
 from herdner.cli.common import open_output, parse_backend, print_note, show_activity
 from herdner.cli.options import SeedOption
-from herdner.cli.usage import UsageError, check_not_input, check_writable, parse_options
+from herdner.cli.usage import UsageError, check_output, parse_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,9 +90,7 @@ def infer(
     from herdner.inference import Interrupted
 
     began = perf_counter()
-    if output is not None:
-        check_writable(output)
-        check_not_input(output, [graph, evidence, truth])
+    check_output(output, [graph, evidence, truth])
     whole = load_graph(graph) if graph.suffix == ".npz" else read_uai(graph)
     observed = {} if evidence is None else read_evidence(evidence, whole)
     chosen = _parse_variables(variable, task, whole)

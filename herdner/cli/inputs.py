@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -51,12 +51,17 @@ class RunStatus:
     """Counts of the documents that one run of a command has processed.
 
     Attributes:
+        errors: Value of ``--errors``.
+        output: File that the command writes; None and "-" are standard output. Without ``errors``, a truncated input
+            prevents the file.
         documents: Number of documents that succeeded.
         tokens: Number of tokens in the documents that succeeded.
         failures: Number of documents and files that failed.
         is_truncated: Whether a file ended too early, so that an unknown number of documents is missing.
     """
 
+    errors: str | None = None
+    output: str | None = None
     documents: int = 0
     tokens: int = 0
     failures: int = 0
@@ -72,34 +77,27 @@ class RunStatus:
         if self.failures <= MAX_MESSAGES:
             print_message(message)
 
-    def add_failure(self, failure: Failure, errors: str | None = None, output: str | None = None) -> None:
+    def add_failure(self, failure: Failure) -> None:
         """Count a document or file that cannot be read or tagged, and print its message.
 
         Args:
             failure: The failure.
-            errors: Value of ``--errors``.
-            output: File that the command writes; None and "-" are standard output. Without ``errors``, a truncated
-                input prevents the file.
 
         Raises:
             ValueError: ``errors`` is "fail".
         """
-        if errors == "fail":
+        if self.errors == "fail":
             raise ValueError(failure.message)
-        self.is_truncated |= failure.is_truncated and errors is None and output not in (None, "-")
+        self.is_truncated |= failure.is_truncated and self.errors is None and self.output not in (None, "-")
         self.fail(failure.message + ("; nothing is written (see --errors)" if self.is_truncated else ""))
 
-    def successes(
-        self, results: Iterable[Document | Failure], errors: str | None = None, output: str | None = None
-    ) -> Iterator[Document]:
+    def successes(self, results: Iterable[Document | Failure]) -> Iterator[Document]:
         """Yield the tagged documents of a stream, and count documents, tokens and failures.
 
         Failures are not yielded.
 
         Args:
             results: Results of tagging.
-            errors: Value of ``--errors``.
-            output: File that the command writes, as in `add_failure`.
 
         Raises:
             ValueError: A document failed, and ``errors`` is "fail".
@@ -108,7 +106,7 @@ class RunStatus:
 
         for result in results:
             if isinstance(result, Failure):
-                self.add_failure(result, errors, output)
+                self.add_failure(result)
             else:
                 self.documents += 1
                 self.tokens += len(result.tokens)
@@ -225,6 +223,23 @@ def check_folder_output(output: str, inputs: Sequence[CommandInput]) -> None:
     for file in files:
         if (path := Path(output) / file.id).resolve() in existing:
             raise UsageError(f"--output {output}: the file {path} is also an input; name another folder")
+
+
+def output_path(folder: Path, id: str) -> str:
+    """Return the path of the output for one input in a folder, and create the parent folders of this path.
+
+    Args:
+        folder: Value of ``--output``.
+        id: Document id of the input, which is a relative path.
+
+    Raises:
+        ValueError: The path is not within the folder.
+    """
+    path = folder / id
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{path}: would be outside the folder {folder}; set --output to a file, not to a folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return str(path)
 
 
 def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:
@@ -396,46 +411,3 @@ class LanguageMessages:
         """
         self._reported.add(name)
         print_note(self._check.message(other, f"{name}: the text", command_line=True))
-
-
-def read_inputs(
-    inputs: Iterable[CommandInput],
-    encoding: str,
-    on_file_end: Callable[[], object],
-    on_document: Callable[[str], object] | None = None,
-    skip: int = 0,
-    **options: Any,
-) -> Iterator[Document | Failure]:
-    """Read the documents of all input files, one file after the other.
-
-    Args:
-        inputs: Input files.
-        encoding: Encoding of the files.
-        on_file_end: Function to call after each input.
-        on_document: Function to call with the path of the input before each document or failure.
-        skip: Number of documents and failures at the beginning to leave out.
-        **options: Options of the readers.
-
-    Yields:
-        Documents, and a failure for each document or file that cannot be read.
-    """
-    from herdner.corpora.formats import read_items
-    from herdner.text.document import Failure
-    from herdner.text.io.source import FormatError
-
-    for each in inputs:
-        source, format = each
-        items: Iterable[Document | Failure]
-        if format is None:
-            items = [Failure(FormatError(f"{source}: no file in this folder has a known extension; add --pattern"))]
-        else:
-            logger.info("reading %s as %s", source if isinstance(source, str) else source.name, format)
-            items = read_items(source, format, encoding, **options)
-        for item in items:
-            if skip:
-                skip -= 1
-                continue
-            if on_document is not None:
-                on_document(each.path)
-            yield item
-        on_file_end()

@@ -11,7 +11,7 @@ from herdner.cli.command import command
 from herdner.cli.common import open_output, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import LanguageMessages, RunStatus
-from herdner.cli.usage import check_extension, check_not_input, check_writable
+from herdner.cli.usage import check_extension, check_output
 
 FORMATS = {".txt": "text", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
 
@@ -42,18 +42,17 @@ def names(
     if format_ is None:
         check_extension(output, FORMATS)
     inputs = texts.expand()
-    check_writable(output)
-    check_not_input(output, [*(each.path for each in inputs), *tagging.files()])
+    check_output(output, [*(each.path for each in inputs), *tagging.files()])
     from herdner.ner.name_index import NameIndex, write_index
 
     tagger, inference = tagging.load(min_confidence=min_confidence)
-    status = RunStatus()
+    status = RunStatus(texts.errors, output)
     with NameIndex() as index:
         with show_files("reading", len(inputs)) as advance:
             languages = LanguageMessages(tagger)
             documents = texts.read(inputs, advance, languages.add_file)
             results = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
-            for document in status.successes(results, texts.errors, output):
+            for document in status.successes(results):
                 index.add(document)
         status.exit_without_output()
         with open_output(output) as stream:

@@ -15,8 +15,16 @@ import typer
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
-from herdner.cli.inputs import ONE_TEXT, CommandInput, LanguageMessages, RunStatus, check_folder_output, names_folder
-from herdner.cli.usage import UsageError, check_distinct, check_extension, check_not_input, check_writable
+from herdner.cli.inputs import (
+    ONE_TEXT,
+    CommandInput,
+    LanguageMessages,
+    RunStatus,
+    check_folder_output,
+    names_folder,
+    output_path,
+)
+from herdner.cli.usage import UsageError, check_distinct, check_extension, check_output
 
 if TYPE_CHECKING:
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
@@ -81,13 +89,12 @@ def pseudonymise(
         outputs["--output"] = output
     check_distinct(outputs)
     for option, path in outputs.items():
-        check_writable(path, option)
-        check_not_input(path, [*(each.path for each in inputs), *tagging.files(), key_file], option)
+        check_output(path, [*(each.path for each in inputs), *tagging.files(), key_file], option)
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
     from herdner.ner.pseudonyms.pseudonymise import RECALL_BIAS, make_pseudonymiser
 
     tagger, inference = tagging.load(name_bias=RECALL_BIAS * recall)
-    status = RunStatus()
+    status = RunStatus(texts.errors, None if is_folder else output)
     with PseudonymMap.open(map_, style) as mapped, ExitStack() as stack:
         key = _read_key(key_file) if mapped.style == "hash" else None
         work = make_pseudonymiser(mapped, tagger, key=key, identifiers=identifiers, seed=tagging.seed)
@@ -95,8 +102,7 @@ def pseudonymise(
         languages = LanguageMessages(tagger)
         documents = _read(texts, inputs, advance, languages.add_file)
         outcomes = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
-        tagged = status.successes(outcomes, texts.errors, None if is_folder else output)
-        results = _record_results(map(work, tagged), mapped, standoff, report, stack)
+        results = _record_results(map(work, status.successes(outcomes)), mapped, standoff, report, stack)
         if is_folder:
             write_folder(((each.document, each.text) for each in results), Path(output or ""), mapped.checkpoint)
         else:
@@ -240,13 +246,6 @@ def write_folder(texts: Iterable[tuple[Document, str]], folder: Path, before: Ca
             if put is None or not document.fields.get("offset"):
                 current.close()
                 id = (document.id or "document").rpartition("#")[0] if "offset" in document.fields else document.id
-                path = folder / (id or "document")
-                if not path.resolve().is_relative_to(folder.resolve()):
-                    raise ValueError(
-                        f"{path}: this output file would be outside the folder {folder}; set --output to a file, not"
-                        " to a folder"
-                    )
-                path.parent.mkdir(parents=True, exist_ok=True)
-                put = current.enter_context(open_output(str(path))).write
+                put = current.enter_context(open_output(output_path(folder, id or "document"))).write
                 current.callback(before)
             put(text)

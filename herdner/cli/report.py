@@ -13,7 +13,7 @@ from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note, show_activity
 from herdner.cli.gold import options_of, parse_renames, parse_sources, read_gold
 from herdner.cli.groups import TableOptions
-from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
+from herdner.cli.usage import UsageError, check_encoding, check_output, usage_errors
 
 if TYPE_CHECKING:
     from herdner.corpora.reading import FileAndFormat
@@ -89,15 +89,19 @@ def report(
     Partial matches, HTML and figures need the extra "evaluate"; without the extra, a message states how to install it.
     """
     report_format = _report_format(format_, output)
-    check_writable(output)
     check_encoding(encoding)
     renames = parse_renames(rename)
     sources, names = _parse_files(files, input_, predictions or [], before, after, name)
-    check_not_input(output, [source.path for source in sources])
+    check_output(output, [source.path for source in sources])
 
     from herdner.evaluation.report import WRITERS, ReportSettings, make_report
 
-    warnings = _missing_packages() if report_format == "html" else []
+    warnings: list[str] = []
+    if report_format == "html":
+        from herdner.evaluation.report.html import missing_packages
+
+        with usage_errors(kind=ImportError):
+            warnings = missing_packages()
     gold, systems = _read_and_align(
         sources, names, warnings, core_labels=rename_labels, renames=renames, gold_labels_only=gold_labels,
         strict=strict, options={"encoding": encoding, **tables.read_options()},
@@ -132,16 +136,6 @@ def _read_and_align(
         predictions.append(Prediction(name, source.path, aligned))
         warnings += lines
     return gold, predictions
-
-
-def _missing_packages() -> list[str]:
-    """Return a list with a warning if Matplotlib is missing; raise a usage error if Jinja2 is missing."""
-    from herdner.evaluation.report.html import missing_packages
-
-    try:
-        return missing_packages()
-    except ImportError as error:
-        raise UsageError(str(error)) from None
 
 
 def _report_format(format: str | None, output: str | None) -> str:

@@ -15,9 +15,9 @@ import typer
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note, show_files
-from herdner.cli.inputs import CommandInput, RunStatus, check_folder_output, expand_inputs, names_folder
+from herdner.cli.inputs import CommandInput, RunStatus, check_folder_output, expand_inputs, names_folder, output_path
 from herdner.cli.pseudonymise import MapOption
-from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
+from herdner.cli.usage import check_encoding, check_output, usage_errors
 
 if TYPE_CHECKING:
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
@@ -51,8 +51,7 @@ def restore(
     if is_folder:
         check_folder_output(output or "", inputs)
     else:
-        check_writable(output)
-        check_not_input(output, [*(each.path for each in inputs), map_, standoff])
+        check_output(output, [*(each.path for each in inputs), map_, standoff])
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 
     mapped = PseudonymMap.load(map_)
@@ -72,15 +71,9 @@ def _restore_files(
     """Restore the input files, and call ``advance`` after each file."""
     if is_folder:
         for each in inputs:
-            name = each.source if isinstance(each.source, str) else each.source.id
-            path = Path(output or "") / name
-            if not path.resolve().is_relative_to(Path(output or "").resolve()):
-                raise UsageError(
-                    f"--output {output}: the file name {name!r} points outside of the folder {output}; pass the path of"
-                    " an output file instead of a folder"
-                )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open_output(str(path)) as stream:
+            with usage_errors():
+                path = output_path(Path(output or ""), each.source if isinstance(each.source, str) else each.source.id)
+            with open_output(path) as stream:
                 _restore_file(each, mapped, encoding, stream, status)
             advance()
     else:

@@ -13,7 +13,7 @@ import typer
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import show_activity
-from herdner.cli.usage import UsageError, check_distinct, check_figure, check_not_input, check_writable
+from herdner.cli.usage import UsageError, check_distinct, check_figure, check_output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,10 +77,9 @@ def scan(
     """
     from herdner.dobrushin import tightest_influence
 
-    check_writable(output)
-    check_not_input(output, [graph, certify])
+    check_output(output, [graph, certify])
     check_distinct({"--output": output, "--figure": figure})
-    check_figure(figure, "--figure")
+    check_figure(figure)
     task = _scan_task(ising, coupling, field, wrap, graph, target, steps)
     with show_activity("computing influences"):
         influence = tightest_influence(task.graph, exact)

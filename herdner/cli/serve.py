@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 import socket
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.base.extras import MissingExtra, check_extra
+from herdner.base.extras import check_extra
 from herdner.base.interrupts import record_interrupts, was_interrupted
 from herdner.cli import options as opt
 from herdner.cli.command import command
@@ -49,12 +49,14 @@ def serve(
 
     With --verbose, each request is logged on stderr: client, method, path, status and time, but no texts.
     """
-    try:
+    from herdner.inference.registry import describe_backend
+
+    with usage_errors(kind=ImportError):
         check_extra("fastapi", "serve needs FastAPI")
         check_extra("uvicorn", "serve needs uvicorn")
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
-    _check_backends(backend or ())
+    with usage_errors():
+        for name in backend or ():
+            describe_backend(name)  # before the model is loaded
     known_names = parse_names(names, names_strength, names_hard, names_fold_case)
     hosts = [*(allow_host or ()), *([] if _is_address(host) else [host])]
     with open_socket(host, port) as listener:
@@ -93,15 +95,6 @@ def make_server(config: uvicorn.Config) -> uvicorn.Server:
                 yield
 
     return Server(config)
-
-
-def _check_backends(names: Iterable[str]) -> None:
-    """Raise a usage error if one of the backends is unknown. This is checked before the model is loaded."""
-    from herdner.inference.registry import describe_backend
-
-    with usage_errors():
-        for name in names:
-            describe_backend(name)
 
 
 def open_socket(host: str, port: int) -> socket.socket:

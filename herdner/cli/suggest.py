@@ -15,7 +15,7 @@ from herdner.cli.explain import to_printable
 from herdner.cli.groups import TextOptions
 from herdner.cli.inputs import RunStatus
 from herdner.cli.tag import OutputOption, choose_format
-from herdner.cli.usage import check_not_input
+from herdner.cli.usage import check_output
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -49,15 +49,15 @@ def suggest(
     output_format = choose_format(format_, output)
     format_ = None if format_ is None and output_format == "text" else output_format
     inputs = texts.expand()
-    check_not_input(output, [*(each.path for each in inputs), model])
+    check_output(output, [*(each.path for each in inputs), model])
     import herdner
     from herdner.corpora.formats import file_options, write_documents
     from herdner.ner.suggesting import rank_documents
 
     tagger = herdner.load(model)
-    status = RunStatus()
+    status = RunStatus(texts.errors, output)
     with show_files("reading", len(inputs)) as advance:
-        tagged = list(_tag_unannotated(tagger, texts.read(inputs, advance), status, texts.errors, output))
+        tagged = list(_tag_unannotated(tagger, texts.read(inputs, advance), status))
     status.exit_without_output()
     suggestions = rank_documents(tagger, tagged)[:limit]
     with open_output(output) as stream:
@@ -69,9 +69,7 @@ def suggest(
     status.exit_on_failure()
 
 
-def _tag_unannotated(
-    tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, errors: str | None, output: str | None
-) -> Iterator[Document]:
+def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:
     """Tag the documents that have no annotation, and yield them; count failures in ``status``."""
     from herdner.text.document import Failure
 
@@ -85,7 +83,7 @@ def _tag_unannotated(
             else:
                 n_annotated += 1
 
-    yield from status.successes(tagger.outcomes(unannotated_documents()), errors, output)
+    yield from status.successes(tagger.outcomes(unannotated_documents()))
     if n_annotated:
         print_note(f"documents that are already annotated are left out: {n_annotated}")
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from herdner.base.extras import check_extra
-from herdner.base.messages import format_count, suggestion
+from herdner.base.messages import format_count
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_message, print_note, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, have_headings
-from herdner.cli.usage import UsageError, check_encoding, check_extension, check_not_input, check_writable
+from herdner.cli.usage import UsageError, check_encoding, check_extension, check_format, check_output
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -97,50 +97,47 @@ def tag(
     with a manifest. JSON lines in the parts are those of the same command without --cluster. The same command continues
     an interrupted run.
     """
-    target: TagOutput | None = None
-    inputs: list[CommandInput] = []
-    files, input_format = texts.files or [], texts.input_
-    if cluster is None:
-        inputs = texts.expand()
-        target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
-        check_not_input(output, [*(each.path for each in inputs), *tagging.files()])
-        _check_resume(resume, target)
-        for option in ["--resume"] * resume + ["--collection"] * collection:
-            _check_read_twice(option, inputs)
-    else:
-        check_encoding(texts.encoding)
+    if cluster is not None:
         format_ = format_ or "jsonl"
-        files, input_format = _split_formats(files, input_format)
-        _check_cluster_files(files, cluster, jobs, output, format_, input_format)
-        values = {
-            "--resume": resume or None,
-            "--errors": texts.errors,
-            "--min-confidence": min_confidence,
-            "--strict": strict or None,
-        }
-        values |= {"--pattern": texts.pattern, "--id-column": texts.id_column, "--delimiter": texts.delimiter}
-        _check_cluster_options(values)
-    tagger, inference = tagging.load(min_confidence=min_confidence, min_confidence_of=min_confidence_of)
-    status = RunStatus()
-    if target is not None:
-        documents = partial(texts.read, inputs, strict=strict)
-        if collection:
-            names = _gather(documents, len(inputs), tagger, inference, tagging.seed, jobs or 1)
-            inference = replace(inference, collection=names)
-        run = TagRun(
-            documents, len(inputs), _tagging_function(tagger, inference, tagging, jobs or 1), LanguageMessages(tagger)
-        )
-        if resume:
-            settings = _run_settings(texts, tagging, inference, inputs, strict)
-            _tag_resumably(run, target, settings, tagger.model_.tokenizer, status, texts.errors)
-        else:
-            _tag_inputs(run, target, status, texts.errors)
-    else:
+        files, input_format = _cluster_files(texts, cluster, jobs, output, format_)
+        excluded = {
+            "--resume": resume or None, "--errors": texts.errors, "--min-confidence": min_confidence,
+            "--strict": strict or None, "--pattern": texts.pattern, "--id-column": texts.id_column,
+            "--delimiter": texts.delimiter,
+        }  # fmt: skip
+        for option, value in excluded.items():
+            if value is not None:
+                raise UsageError(f"{option}: cannot be combined with --cluster; leave out one of them")
+        tagger, inference = tagging.load(min_confidence_of=min_confidence_of)
         _tag_on_cluster(
             files, output or "", LanguageMessages(tagger), client=cluster, jobs=jobs, format=format_,
             input_format=input_format, model=tagging.model, encoding=texts.encoding, column=texts.column,
-            part_bytes=part_size << 20, fail=status.fail, inference=inference, seed=tagging.seed, collection=collection,
+            part_bytes=part_size << 20, fail=RunStatus().fail, inference=inference, seed=tagging.seed,
+            collection=collection,
         )  # fmt: skip
+        return
+    inputs = texts.expand()
+    target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
+    check_output(output, [*(each.path for each in inputs), *tagging.files()])
+    _check_resume(resume, target)
+    for option in ["--resume"] * resume + ["--collection"] * collection:
+        _check_read_twice(option, inputs)
+    tagger, inference = tagging.load(min_confidence=min_confidence, min_confidence_of=min_confidence_of)
+    status = RunStatus(texts.errors, output)
+    documents = partial(texts.read, inputs, strict=strict)
+    if collection:
+        names = _gather(documents, len(inputs), tagger, inference, tagging.seed, jobs or 1)
+        inference = replace(inference, collection=names)
+    outcomes = partial(tagger.outcomes, inference=inference, seed=tagging.seed, n_jobs=jobs or 1)
+    run = TagRun(documents, len(inputs), outcomes, LanguageMessages(tagger), status)
+    if resume:
+        settings = _run_settings(texts, tagging, inference, inputs, strict)
+        _tag_resumably(run, target, settings, tagger.model_.tokenizer)
+    else:
+        is_terminal = output in (None, "-") and sys.stdout.isatty()
+        with run.results(visible=not is_terminal) as results:
+            _write(status.successes(results), target, status)
+    status.log_counts()
     status.exit_on_failure()
 
 
@@ -156,7 +153,7 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
         Name of the format.
 
     Raises:
-        UsageError: The format cannot be written, or not to this output.
+        UsageError: The format cannot be written, or not to a terminal.
     """
     from herdner.corpora.formats import FORMATS, WRITABLE, format_of
 
@@ -169,48 +166,34 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
             )
         check_extension(output, {each for name in WRITABLE for each in FORMATS[name].extensions})
     format = default if format is None else format
-    if format not in WRITABLE:
-        raise UsageError(
-            f"--format {format!r}: unknown format; {suggestion(format, WRITABLE)}expected one of {', '.join(WRITABLE)}"
-        )
+    check_format(format, "--format")
     if FORMATS[format].is_binary and output in (None, "-") and sys.stdout.isatty():
         raise UsageError(f"--format {format} is binary and cannot be printed on a terminal; add --output FILE")
-    check_writable(output)
     return format
 
 
-Tag = Callable[..., Iterator["Document | Failure"]]
-"""Function that tags an iterator of documents and failures."""
-
-
-def _tagging_function(tagger: Tagger, inference: Inference, tagging: TaggingOptions, jobs: int) -> Tag:
-    """Return a function that tags documents in ``jobs`` threads."""
-    return partial(tagger.outcomes, inference=inference, seed=tagging.seed, n_jobs=jobs)
-
-
 class TagRun(NamedTuple):
-    """Functions that read and tag the documents of a run.
+    """Functions that read and tag the documents of a run, and its counts.
 
     Attributes:
         read: Function that reads documents and failures.
         n_inputs: Number of input files.
         tag: Function that tags the documents.
         languages: Messages about texts in other languages.
+        status: Counts of the run.
     """
 
     read: Callable[..., Iterator[Document | Failure]]
     n_inputs: int
-    tag: Tag
+    tag: Callable[..., Iterator[Document | Failure]]
     languages: LanguageMessages
+    status: RunStatus
 
     @contextmanager
-    def results(
-        self, status: RunStatus, visible: bool = True, first: int = 0
-    ) -> Generator[Iterator[Document | Failure]]:
+    def results(self, visible: bool = True, first: int = 0) -> Generator[Iterator[Document | Failure]]:
         """Yield an iterator over the results of tagging, and show a progress bar with the number of files and tokens.
 
         Args:
-            status: Counts of the run, which the progress bar shows.
             visible: False hides the progress bar.
             first: Index of the first document or failure to process; earlier documents are not tagged.
         """
@@ -223,17 +206,9 @@ class TagRun(NamedTuple):
             def update_then_tag() -> Iterator[Document | Failure]:
                 for result in self.languages.check(self.tag(documents, first=first)):
                     yield result
-                    display.update(task, tokens=status.tokens)
+                    display.update(task, tokens=self.status.tokens)
 
             yield update_then_tag()
-
-
-def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str | None) -> None:
-    """Tag the documents of the input files, and write the tagged documents in the order of the input."""
-    is_terminal = output.path in (None, "-") and sys.stdout.isatty()
-    with run.results(status, visible=not is_terminal) as results:
-        _write(status.successes(results, errors, output.path), output, status)
-    status.log_counts()
 
 
 def _write(documents: Iterable[Document], output: TagOutput, status: RunStatus) -> None:
@@ -330,9 +305,8 @@ def _file_version(path: str) -> tuple[object, ...]:
 
 
 def _tag_resumably(
-    run: TagRun, output: TagOutput, settings: Mapping[str, object], tokenizer: TokenizerSettings, status: RunStatus,
-    errors: str | None,
-) -> None:  # fmt: skip
+    run: TagRun, output: TagOutput, settings: Mapping[str, object], tokenizer: TokenizerSettings
+) -> None:
     """Tag the input files, and keep the results in a journal until the output is complete.
 
     For the output, the files are read again and joined with the entities of the journal.
@@ -340,21 +314,22 @@ def _tag_resumably(
     from herdner.text.io.journal import Journal
     from herdner.text.tokenize import Tokenizer
 
+    status = run.status
     with Journal.open(_journal_path(output), settings) as journal:
         n_done = journal.n_documents + journal.n_failures
         if n_done:
             done = format_count(n_done, "finished document")
             print_note(f"{journal.path}: has {done}; the run continues with the next document")
         status.documents, status.failures = journal.n_documents, journal.n_failures
-        status.is_truncated = journal.is_truncated and errors is None
-        if errors == "fail" and status.failures:
+        status.is_truncated = journal.is_truncated and status.errors is None
+        if status.errors == "fail" and status.failures:
             raise ValueError(
                 f"{journal.path}: {format_count(status.failures, 'document')} of the interrupted run failed, so"
                 " --errors fail writes no output; correct the documents, and delete this file to start again"
             )
         try:
-            with run.results(status, first=n_done) as results:
-                for _ in status.successes(journal.record(results), errors, output.path):
+            with run.results(first=n_done) as results:
+                for _ in status.successes(journal.record(results)):
                     pass
             status.exit_without_output()
             with show_files("writing", run.n_inputs) as advance:
@@ -370,7 +345,6 @@ def _tag_resumably(
                 )
             raise
         journal.remove()
-    status.log_counts()
 
 
 def _read_again(run: TagRun, on_file_end: Callable[[], object]) -> Iterator[Document | Failure]:
@@ -381,39 +355,32 @@ def _read_again(run: TagRun, on_file_end: Callable[[], object]) -> Iterator[Docu
 # --- on a Dask cluster
 
 
-def _split_formats(files: list[str], format: str | None) -> tuple[list[str], str | None]:
-    """Split arguments FILE or FILE:FORMAT into the file names and the format that all files share."""
+def _cluster_files(
+    texts: TextOptions, cluster: str, jobs: int | None, output: str | None, output_format: str
+) -> tuple[list[str], str | None]:
+    """Return the names of the input files and the format that all files share; raise `UsageError` for wrong options."""
     from herdner.corpora.formats import split_format
 
-    pairs = [split_format(file) for file in files]
-    formats = {own or format for _, own in pairs}
+    check_encoding(texts.encoding)
+    pairs = [split_format(file) for file in texts.files or []]
+    formats = {own or texts.input_ for _, own in pairs}
     if len(formats) > 1:
         raise UsageError(
             f"--cluster: the files have {len(formats)} formats, but must have the same format; run the command once for"
             " each format"
         )
-    return [file for file, _ in pairs], next(iter(formats), format)
-
-
-def _check_cluster_files(
-    files: list[str], cluster: str, jobs: int | None, output: str | None, format: str, input_format: str | None
-) -> None:
+    files, input_format = [file for file, _ in pairs], next(iter(formats), texts.input_)
     if output is None or output == "-":
         raise UsageError("--cluster writes a folder of parts; add --output DIR")
     if not files or "-" in files:
         raise UsageError("--cluster cannot read standard input; name files, folders or patterns")
     if jobs is not None and cluster != "local":
         raise UsageError(f"--jobs requires --cluster local; the cluster at {cluster} determines the number of workers")
-    if format not in ("jsonl", "parquet"):
-        raise UsageError(f"--format must be jsonl or parquet with --cluster, got {format!r}")
+    if output_format not in ("jsonl", "parquet"):
+        raise UsageError(f"--format must be jsonl or parquet with --cluster, got {output_format!r}")
     if input_format not in (None, "text", "jsonl", "parquet"):
         raise UsageError(f"--input must be text, jsonl or parquet with --cluster, got {input_format!r}")
-
-
-def _check_cluster_options(values: Mapping[str, object]) -> None:
-    for name, value in values.items():
-        if value is not None:
-            raise UsageError(f"{name}: cannot be combined with --cluster; leave out one of them")
+    return files, input_format
 
 
 def _tag_on_cluster(files: list[str], output: str, languages: LanguageMessages, **settings: Any) -> None:

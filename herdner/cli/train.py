@@ -22,15 +22,7 @@ from herdner.cli.command import command
 from herdner.cli.common import print_note, show_activity
 from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold, text_keys
 from herdner.cli.groups import TableOptions
-from herdner.cli.usage import (
-    UsageError,
-    check_distinct,
-    check_figure,
-    check_not_input,
-    check_writable,
-    is_set,
-    usage_errors,
-)
+from herdner.cli.usage import UsageError, check_distinct, check_figure, check_output, is_set, usage_errors
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -161,13 +153,12 @@ def train(
 
     if trainer != "herdner":
         check_crfsuite()
-    check_writable(output, is_text=False)
-    check_figure(figure, "--figure")
+    check_figure(figure)
     check_distinct({"--output": output, "--figure": figure})
     templates, learner = _links(links, language)
     sources, dev_sources = parse_sources(train, input_), parse_sources(dev or [], input_)
     corpora = [source.path for source in [*sources, *dev_sources]]
-    check_not_input(output, [*corpora, base, words.lexicon, *(words.gazetteer or ())])
+    check_output(output, [*corpora, base, words.lexicon, *(words.gazetteer or ())], is_text=False)
     base_tagger, tokenizer_settings = _load_base(context, base, language)
     tokenizer = Tokenizer(tokenizer_settings)
     # The language is checked before training, because files of tokens are read without its rules; they need no spaCy.
@@ -378,10 +369,8 @@ def _lexicon(options: LexiconOptions, language: str, tokenizer: Tokenizer) -> Le
     model = options.lexicon or ("en" if language == "en" else "none")
     lexicon = Lexicon() if model == "none" else herdner.load(model).model_.lexicon
     if options.classes:
-        try:
+        with usage_errors(kind=ImportError):
             lexicon = replace(lexicon, classes=word_classes(brown_classes(language)))
-        except ImportError as error:
-            raise UsageError(str(error)) from None
     lists: dict[str, list[list[str]]] = {}
     for path in options.gazetteer or ():
         if path.stem in lists:

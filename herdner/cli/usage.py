@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from herdner.base.extras import MissingExtra, check_extra
+from herdner.base.extras import check_extra
 from herdner.base.messages import suggestion
 from herdner.base.options import parse_pair
 
@@ -91,22 +91,25 @@ def _value_problem(error: ParserError) -> str:
 
 
 @contextmanager
-def usage_errors(option: str = "", see: str | None = None) -> Generator[None]:
-    """Convert each `ValueError` in the ``with`` block to a usage error that begins with ``option``.
+def usage_errors(
+    option: str = "", see: str | None = None, kind: type[ValueError | ImportError] = ValueError
+) -> Generator[None]:
+    """Convert each error of one kind in the ``with`` block to a usage error that begins with ``option``.
 
     Args:
         option: Option at the beginning of the message; may be empty.
         see: Command that shows more.
+        kind: Class of the errors; `ImportError` for a block that needs an optional library.
 
     Yields:
         Once, to run the block.
 
     Raises:
-        UsageError: The block raised `ValueError`.
+        UsageError: The block raised such an error.
     """
     try:
         yield
-    except ValueError as error:
+    except kind as error:
         raise UsageError(f"{option}: {error}" if option else str(error), see) from None
 
 
@@ -145,17 +148,24 @@ def parse_options(pairs: Sequence[str] | None, option: str = "--set") -> dict[st
     return options
 
 
-def check_writable(output: str | os.PathLike[str] | None, option: str = "--output", *, is_text: bool = True) -> None:
-    """Raise a usage error unless an output file can be written.
+def check_output(
+    output: str | os.PathLike[str] | None,
+    inputs: Iterable[str | os.PathLike[str] | None] = (),
+    option: str = "--output",
+    *,
+    is_text: bool = True,
+) -> None:
+    """Raise a usage error unless an output file can be written and differs from all input files.
 
     Args:
         output: Path of the file; None and "-" are not checked.
+        inputs: Paths of all files that the command reads, also of those that options name; None is not checked.
         option: Name of the option, for error messages.
         is_text: The file is text, which may be compressed, but not in an archive.
 
     Raises:
-        UsageError: The path is a folder, its folder does not exist, there is no permission to write, or a text file
-            has the extension of an archive.
+        UsageError: The path is a folder, its folder does not exist, there is no permission to write, a text file has
+            the extension of an archive, or the output is one of the inputs.
     """
     if output is None or output == "-":
         return
@@ -172,6 +182,9 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
         raise UsageError(f"{option} {output}: there is no folder {folder}; create this folder first")
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise UsageError(f"{option} {output}: no permission to write; name a file in another folder")
+    for name in inputs if path.exists() else ():
+        if name is not None and os.path.exists(name) and path.samefile(name):  # noqa: PTH110  # Path("") is a folder
+            raise UsageError(f"{option} {output}: this file is also an input; name another output file")
 
 
 def check_extension(output: str | None, extensions: Iterable[str], option: str = "--output") -> None:
@@ -196,26 +209,6 @@ def check_extension(output: str | None, extensions: Iterable[str], option: str =
         )
 
 
-def check_not_input(
-    output: str | os.PathLike[str] | None, inputs: Iterable[str | os.PathLike[str] | None], option: str = "--output"
-) -> None:
-    """Raise a usage error if the output file is one of the input files.
-
-    Args:
-        output: Path of the output; None is not checked.
-        inputs: Paths of all files that the command reads, also of those that options name; None is not checked.
-        option: Name of the option, for error messages.
-
-    Raises:
-        UsageError: The output is one of the inputs.
-    """
-    if output is None or not os.path.exists(output):  # noqa: PTH110  # Path("") is the current folder
-        return
-    for name in inputs:
-        if name is not None and os.path.exists(name) and os.path.samefile(name, output):  # noqa: PTH110, PTH121
-            raise UsageError(f"{option} {output}: this file is also an input; name another output file")
-
-
 def check_distinct(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:
     """Raise a usage error if two output files are the same file; devices such as /dev/null may be named twice.
 
@@ -233,42 +226,41 @@ def check_distinct(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None
                 raise UsageError(f"{option} {output}: {earlier} names the same file; name another output file")
 
 
-def check_format(format: str | None) -> None:
-    """Raise a usage error unless herdner can read files of the format ``format``.
+def check_format(format: str | None, option: str = "--input") -> None:
+    """Raise a usage error unless herdner can read or write files of the format ``format``.
 
     Args:
-        format: Value of ``--input``; None is not checked.
+        format: Value of the option; None is not checked.
+        option: "--input" for a format to read, "--format" for a format to write.
 
     Raises:
         UsageError: The format is unknown.
     """
-    from herdner.corpora.formats import READABLE
+    from herdner.corpora.formats import READABLE, WRITABLE
 
-    if format is not None and format not in READABLE:
+    known = READABLE if option == "--input" else WRITABLE
+    if format is not None and format not in known:
         raise UsageError(
-            f"--input {format!r}: unknown format; {suggestion(format, READABLE)}expected one of {', '.join(READABLE)}"
+            f"{option} {format!r}: unknown format; {suggestion(format, known)}expected one of {', '.join(known)}"
         )
 
 
-def check_figure(path: Path | None, option: str) -> None:
+def check_figure(path: Path | None) -> None:
     """Raise a usage error unless a figure can be drawn and its file can be written.
 
     Args:
-        path: Path of the figure; None is not checked.
-        option: Name of the option, for error messages.
+        path: Value of ``--figure``; None is not checked.
 
     Raises:
         UsageError: The file cannot be written, its extension is unknown or Matplotlib is not installed.
     """
     if path is None:
         return
-    check_writable(path, option, is_text=False)
-    try:
-        check_extra("matplotlib", f"{option} needs Matplotlib")
-    except MissingExtra as error:
-        raise UsageError(str(error)) from None
+    check_output(path, option="--figure", is_text=False)
+    with usage_errors(kind=ImportError):
+        check_extra("matplotlib", "--figure needs Matplotlib")
     if path.suffix.lower() not in FIGURE_EXTENSIONS:
-        raise UsageError(f"{option} {path}: expected the file extension {' or '.join(FIGURE_EXTENSIONS)}")
+        raise UsageError(f"--figure {path}: expected the file extension {' or '.join(FIGURE_EXTENSIONS)}")
 
 
 def check_encoding(encoding: str) -> None:
