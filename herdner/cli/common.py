@@ -175,21 +175,11 @@ def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
             print_os_error(error)
             if error.filename is None:
                 discard_stdout()  # its buffer may hold output that cannot be written
-        except (ValueError, MissingExtra, _corpus_error()) as error:
+        except (ValueError, MissingExtra) as error:
             print_message(error)
         raise typer.Exit(1)
 
     return call_guarded
-
-
-def _corpus_error() -> type[Exception]:
-    """Import the class `CorpusError`, and return it.
-
-    It is imported only after a failure, because the registry is slow to import.
-    """
-    from herdner.corpora.registry import CorpusError
-
-    return CorpusError
 
 
 def parse_backend(name: str, options: Mapping[str, object]) -> Backend:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import is_zipfile
 
 from herdner.cli.common import parse_inference, print_note, show_activity
-from herdner.cli.gold import GoldFiles, read_gold, tag_timed
+from herdner.cli.gold import GoldFiles, tag_timed
 from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -122,15 +122,10 @@ def compare_sides(
     ]
     tokenizer = _shared_tokenizer(sides, taggers)
     # Predictions are read before tagging, so that errors in them are reported before the slow part.
-    predictions = [
-        read_gold([s.predictions], tokenizer, files.core_labels is True, files.options, files.renames, files.strict)
-        if s.predictions
-        else None
-        for s in sides
-    ]
+    predictions = [replace(files, sources=[s.predictions]).read(tokenizer) if s.predictions else None for s in sides]
     known_labels = {label for tagger in taggers.values() for label in tagger.labels}
     known_labels |= {entity.label for documents in predictions for d in documents or () for entity in d.entities}
-    gold = files.read(tokenizer, known_labels, " or ".join(dict.fromkeys(names)))
+    gold = files.read_known(tokenizer, known_labels, " or ".join(dict.fromkeys(names)))
     (a, speed_a), (b, speed_b) = [
         (documents, None)
         if documents is not None

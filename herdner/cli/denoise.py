@@ -46,8 +46,7 @@ def denoise(
         "[default: estimated].")] = None,
     levels: Annotated[int, typer.Option(help="Number of grey levels or palette colours of the true picture.")] = 2,
     backend: DenoiseBackendOption = None,
-    set_: Annotated[list[str] | None, typer.Option(
-        "--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")] = None,
+    set_: opt.BackendSetOption = None,
     sweeps: Annotated[int, typer.Option(min=1, help="Number of sweeps of the backend.")] = 30,
     estimate: Annotated[Literal["mean", "map"], typer.Option(
         help="mean: the most probable level of each pixel; map: the most probable picture.")] = "mean",

@@ -12,7 +12,7 @@ from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import parse_inference, print_note, show_activity
 from herdner.cli.compare import compare_sides
-from herdner.cli.gold import GoldFiles, options_of, parse_renames, parse_sources, print_table, tag_timed
+from herdner.cli.gold import GoldFiles, parse_renames, parse_sources, print_table, tag_timed
 from herdner.cli.groups import TableOptions
 from herdner.cli.usage import UsageError, is_set
 
@@ -92,14 +92,13 @@ def evaluate(
             _check_no_model_options(context, option)
     if unit is not None and compare is None:
         raise UsageError("--unit requires --compare; add --compare or leave out --unit")
+    n_resamples = resamples if resamples is not None else 1000 if compare is None else 10_000
     if compare is not None:
-        results = [compare_sides(gold_files, compare, input_, seed, 10_000 if resamples is None else resamples, unit)]
+        results = [compare_sides(gold_files, compare, input_, seed, n_resamples, unit)]
     elif predictions is not None:
-        n_resamples = 1000 if resamples is None else resamples
         (source,) = parse_sources([predictions], input_)
         results = _score_predictions(gold_files, source, seed, n_resamples, consistency, names)
     else:
-        n_resamples = 1000 if resamples is None else resamples
         results = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency, names)
     if json_:
         from herdner.evaluation.coreference import NameScores
@@ -135,7 +134,6 @@ def _score_predictions(
     """Return the entity scores of predictions in a file and, on request, their consistency and coreference scores."""
     import numpy as np
 
-    from herdner.corpora.reading import read
     from herdner.evaluation.align import align_documents
     from herdner.evaluation.consistency import measure_consistency
     from herdner.evaluation.coreference import evaluate_names
@@ -143,12 +141,10 @@ def _score_predictions(
     from herdner.text.labels import rename_labels
     from herdner.text.tokenize import Tokenizer
 
-    options = options_of(source, gold_files.options)
-    read_documents = read(source, core_labels=gold_files.core_labels is True, strict=gold_files.strict, **options)
     with show_activity(f"reading {source.path}"):
-        documents = [rename_labels(document, gold_files.renames) for document in read_documents]
+        documents = [rename_labels(each, gold_files.renames) for each in gold_files.read_unchecked(source)]
     labels = {entity.label for document in documents for entity in document.entities}
-    gold = gold_files.read(Tokenizer(), labels, source.path)
+    gold = gold_files.read_known(Tokenizer(), labels, source.path)
     aligned = align_documents(gold, documents, name=source.path)
     for line in aligned.warnings():
         print_note(f"{source.path}: {line}")
@@ -172,34 +168,26 @@ def _score_model(
     import numpy as np
 
     import herdner
+    from herdner.evaluation.coreference import evaluate_names
     from herdner.evaluation.scores import evaluate as score
+    from herdner.ner.identity import with_names
     from herdner.text.tokenize import Tokenizer
 
     tagger = herdner.load(model)
     inference = parse_inference(backend, set_, tagger)
-    gold = gold_files.read(Tokenizer(tagger.model_.tokenizer), tagger.labels, f"model {model}")
+    gold = gold_files.read_known(Tokenizer(tagger.model_.tokenizer), tagger.labels, f"model {model}")
     predicted, speed = tag_timed(tagger, gold, inference, seed)
     with show_activity("scoring"):
         scores = score(
             gold, predicted, rng=np.random.default_rng(seed) if resamples else None, n_resamples=resamples or 1,
             tokens_per_second=speed, known_labels=tagger.labels,
         )  # fmt: skip
-    return [
-        scores,
-        *(_measure_consistency(tagger, gold, predicted, inference, seed) if consistency else ()),
-        *(_measure_names(gold, predicted) if names else ()),
-    ]
-
-
-def _measure_names(gold: list[Document], predicted: list[Document]) -> list[Tabular]:
-    """Return the coreference scores of names, once with gold mentions and once with predicted mentions."""
-    from herdner.evaluation.coreference import evaluate_names
-    from herdner.ner.identity import with_names
-
-    return [
-        evaluate_names(gold, map(with_names, gold), "gold"),
-        evaluate_names(gold, predicted, "predicted"),
-    ]
+    tables: list[Tabular] = [scores]
+    if consistency:
+        tables += _measure_consistency(tagger, gold, predicted, inference, seed)
+    if names:  # once with gold mentions, and once with predicted mentions
+        tables += [evaluate_names(gold, map(with_names, gold), "gold"), evaluate_names(gold, predicted, "predicted")]
+    return tables
 
 
 def _measure_consistency(

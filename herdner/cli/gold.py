@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from herdner.base.progress import show_progress
@@ -34,12 +34,12 @@ class GoldFiles:
 
     Attributes:
         sources: Files and their formats.
-        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`; None: only if the models know no
-            other labels.
+        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`; None: only in `read_known`, if the
+            models know no other labels.
         renames: New name of each label, applied after ``core_labels``.
         case: Case to which the text is converted; None: no conversion.
-        strict: Whether to refuse dubious input.
-        options: Further options of the readers, as for `read_gold_files`.
+        strict: Whether to refuse dubious input, such as an entity that ends within a token, or an unannotated document.
+        options: Further options of the readers, such as ``encoding`` and ``column``; each reader gets those it has.
     """
 
     sources: Sequence[FileAndFormat]
@@ -49,8 +49,8 @@ class GoldFiles:
     strict: bool = False
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def read(self, tokenizer: Tokenizer, known_labels: Collection[str], model: str) -> list[Document]:
-        """Read the gold documents from the files.
+    def read_known(self, tokenizer: Tokenizer, known_labels: Collection[str], model: str) -> list[Document]:
+        """Read the gold documents from the files, and check that the models know their labels.
 
         Args:
             tokenizer: Tokenizer of running text.
@@ -67,7 +67,7 @@ class GoldFiles:
         from herdner.text.case import change_case
 
         core_labels = self.core_labels if self.core_labels is not None else set(known_labels) <= CORE_LABELS
-        files = read_gold_files(self.sources, tokenizer, core_labels, self.options, self.renames, self.strict)
+        files = replace(self, core_labels=core_labels).read_files(tokenizer)
         check_repeated_texts(self.sources, files, self.strict)
         documents = [document for file in files for document in file]
         if not any(document.spans for document in documents):
@@ -78,6 +78,67 @@ class GoldFiles:
             )
         check_known_labels(documents, known_labels, model, self.sources)
         return documents if self.case is None else [change_case(document, self.case) for document in documents]
+
+    def read_unchecked(self, source: FileAndFormat, **options: Any) -> Iterator[Document]:
+        """Return an iterator over all documents of a file, such as predictions, which need not be annotated.
+
+        Args:
+            source: File and format.
+            **options: Further options of the reader.
+        """
+        from herdner.corpora.reading import read
+
+        options |= options_of(source, self.options)
+        return read(source, core_labels=bool(self.core_labels), strict=self.strict, **options)
+
+    def read_files(self, tokenizer: Tokenizer) -> list[list[Document]]:
+        """Read the annotated documents of each file.
+
+        Documents without tokens or annotation are left out.
+
+        Args:
+            tokenizer: Tokenizer of running text.
+
+        Returns:
+            Annotated documents of each file.
+
+        Raises:
+            ValueError: There is no annotated document, or dubious input is refused.
+        """
+        from herdner.text.io.parse_warnings import ParseWarnings
+        from herdner.text.labels import rename_labels
+
+        files: list[list[Document]] = []
+        for source in self.sources:
+            annotated: list[Document] = []
+            unannotated: list[Document] = []
+            with ParseWarnings(source.path, self.strict) as warnings, show_activity(f"reading {source.path}"):
+                for document in self.read_unchecked(source, tokenizer=tokenizer):
+                    if document.n_tokens and document.is_annotated:
+                        _warn_about_boundaries(document, warnings)
+                        annotated.append(rename_labels(document, self.renames))
+                    elif document.n_tokens:
+                        unannotated.append(document)
+            if unannotated and (self.strict or not annotated):
+                advice = _annotation_advice(unannotated[0])
+                raise ValueError(f"{source.path}: document {unannotated[0].id!r} has no annotation; {advice}")
+            if unannotated:
+                n, total = len(unannotated), len(unannotated) + len(annotated)
+                print_note(f"{source.path}: {n} of {total} documents are not annotated and are left out"
+                              f" (first: {unannotated[0].id})")  # fmt: skip
+            files.append(annotated)
+        if self.sources and not any(files):
+            paths = ", ".join(source.path for source in self.sources)
+            raise ValueError(f"{paths}: no document in the input; use another file")
+        return files
+
+    def read(self, tokenizer: Tokenizer) -> list[Document]:
+        """Read the annotated documents of all files into one list, as `read_files` does.
+
+        Args:
+            tokenizer: Tokenizer of running text.
+        """
+        return [document for file in self.read_files(tokenizer) for document in file]
 
 
 def tag_timed(
@@ -258,82 +319,6 @@ def check_repeated_texts(
             with ParseWarnings(source.path, strict) as warnings:
                 message = "the text of a document repeats the text of an earlier document; each is scored"
                 warnings.add(message, times=len(texts) - n_distinct)
-
-
-def read_gold(
-    sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, options: Mapping[str, Any],
-    renames: LabelNames | None = None, strict: bool = False,
-) -> list[Document]:  # fmt: skip
-    """Read the annotated documents of several files into one list, as `read_gold_files` does.
-
-    Args:
-        sources: Files and their formats.
-        tokenizer: Tokenizer of running text.
-        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
-        options: Further options of the readers, such as ``encoding`` and ``column``; each reader gets those it has.
-        renames: New name of each label, applied after ``core_labels``.
-        strict: Whether to refuse dubious input.
-
-    Returns:
-        Annotated documents.
-
-    Raises:
-        ValueError: There is no annotated document, or dubious input is refused.
-    """
-    files = read_gold_files(sources, tokenizer, core_labels, options, renames, strict)
-    return [document for file in files for document in file]
-
-
-def read_gold_files(
-    sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, options: Mapping[str, Any],
-    renames: LabelNames | None = None, strict: bool = False,
-) -> list[list[Document]]:  # fmt: skip
-    """Read the annotated documents of each file.
-
-    Documents without tokens or annotation are left out.
-
-    Args:
-        sources: Files and their formats.
-        tokenizer: Tokenizer of running text.
-        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
-        options: Further options of the readers, such as ``encoding`` and ``column``; each reader gets those it has.
-        renames: New name of each label, applied after ``core_labels``.
-        strict: Whether to refuse dubious input, such as an entity that ends within a token, or an unannotated document.
-
-    Returns:
-        Annotated documents of each file.
-
-    Raises:
-        ValueError: There is no annotated document, or dubious input is refused.
-    """
-    from herdner.corpora.reading import read
-    from herdner.text.io.parse_warnings import ParseWarnings
-    from herdner.text.labels import rename_labels
-
-    files: list[list[Document]] = []
-    for source in sources:
-        annotated: list[Document] = []
-        unannotated: list[Document] = []
-        with ParseWarnings(source.path, strict) as warnings, show_activity(f"reading {source.path}"):
-            own = options_of(source, options)
-            for document in read(source, core_labels=core_labels, tokenizer=tokenizer, strict=strict, **own):
-                if document.n_tokens and document.is_annotated:
-                    _warn_about_boundaries(document, warnings)
-                    annotated.append(rename_labels(document, renames))
-                elif document.n_tokens:
-                    unannotated.append(document)
-        if unannotated and (strict or not annotated):
-            raise ValueError(
-                f"{source.path}: document {unannotated[0].id!r} has no annotation; {_annotation_advice(unannotated[0])}"
-            )
-        if unannotated:
-            n, total = len(unannotated), len(unannotated) + len(annotated)
-            print_note(f"{source.path}: {n} of {total} documents are not annotated and are left out"
-                          f" (first: {unannotated[0].id})")  # fmt: skip
-        files.append(annotated)
-    if sources and not any(files):
-        raise ValueError(f"{', '.join(source.path for source in sources)}: no document in the input; use another file")
-    return files
 
 
 # Keys that contain an annotation in other formats than JSON lines of herdner, and advice for files with such keys.

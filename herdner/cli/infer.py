@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, parse_backend, print_note, show_activity
-from herdner.cli.options import SeedOption
 from herdner.cli.usage import UsageError, check_output, parse_options
 
 if TYPE_CHECKING:
@@ -30,56 +30,33 @@ _LOG_Z_NOTES = {
     "belief-propagation": _BETHE, "mean-field": "a lower bound on log10 Z", "sum-product": _BETHE
 }  # fmt: skip
 InferenceTask = Literal["MAR", "PR", "MPE", "samples"]
-_SecondsOption = Annotated[
-    float | None,
-    typer.Option(
-        help="Time limit of the command, without its start of about a second. Backends without the option "
-        "`seconds` are repeated with more sweeps until the time is over [default: 60 for backends with the option "
-        "`seconds`, except `exact`; otherwise none]."
-    ),
-]
-_TruthOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Result file of the same task; print the difference from it on stderr."),
-]
 
 
 @command
 def infer(
     graph: Annotated[Path, typer.Argument(metavar="FILE", help="Graph file: .uai (may be compressed) or .npz.")],
-    evidence: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Observed variables and their states, a .evid file.")
-    ] = None,
-    task: Annotated[
-        InferenceTask,
-        typer.Option(
-            case_sensitive=False,
-            help="MAR: marginals of all variables; PR: log10 of the partition function; MPE: the most probable joint "
-            "state; samples: one joint state per line.",
-        ),
-    ] = "MAR",
-    backend: Annotated[
-        str, typer.Option("--backend", "-b", help="Inference backend (see `herdner backends`).")
-    ] = "auto",
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
-    ] = None,
-    seconds: _SecondsOption = None,
-    variable: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="N",
-            help="For --task MAR: variable to print, counted from 0, or its name in a .npz file; may be repeated "
-            "[default: all]. `dogs` optimises its scan for these variables.",
-        ),
-    ] = None,
-    truth: _TruthOption = None,
+    evidence: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Observed variables and their states, a .evid file.")] = None,
+    task: Annotated[InferenceTask, typer.Option(
+        case_sensitive=False, help="MAR: marginals of all variables; PR: log10 of the partition function; MPE: the "
+        "most probable joint state; samples: one joint state per line.")] = "MAR",
+    backend: Annotated[str, typer.Option(
+        "--backend", "-b", help="Inference backend (see `herdner backends`).")] = "auto",
+    set_: opt.BackendSetOption = None,
+    seconds: Annotated[float | None, typer.Option(
+        help="Time limit of the command, without its start of about a second. Backends without the option `seconds` "
+        "are repeated with more sweeps until the time is over [default: 60 for backends with the option `seconds`, "
+        "except `exact`; otherwise none].")] = None,
+    variable: Annotated[list[str] | None, typer.Option(
+        metavar="N", help="For --task MAR: variable to print, counted from 0, or its name in a .npz file; may be "
+        "repeated [default: all]. `dogs` optimises its scan for these variables.")] = None,
+    truth: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Result file of the same task; print the difference from it on stderr.")] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of joint states for --task samples.")] = 1000,
-    seed: SeedOption = 0,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="File to write [default: standard output].")
-    ] = None,
-) -> None:
+    seed: opt.SeedOption = 0,
+    output: Annotated[str | None, typer.Option(
+        "--output", "-o", help="File to write [default: standard output].")] = None,
+) -> None:  # fmt: skip
     """Compute marginals, the partition function, the most probable state or samples of a Markov random field.
 
     Results have the format of the UAI inference competitions and include the observed variables. Ctrl-C prints the best

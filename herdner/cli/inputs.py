@@ -218,10 +218,10 @@ def check_folder_output(output: str, inputs: Sequence[CommandInput]) -> None:
     Raises:
         UsageError: An output file is one of the inputs.
     """
-    files = [each.source for each in inputs if not isinstance(each.source, str) and each.source.path is not None]
-    existing = {file.path.resolve() for file in files if file.path is not None}
-    for file in files:
-        if (path := Path(output) / file.id).resolve() in existing:
+    sources = [each.source for each in inputs if not isinstance(each.source, str)]
+    ids = {source.path.resolve(): source.id for source in sources if source.path is not None}
+    for id in ids.values():
+        if (path := Path(output) / id).resolve() in ids:
             raise UsageError(f"--output {output}: the file {path} is also an input; name another folder")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -36,11 +35,7 @@ def names(
     Names of different documents are one name if their fullest forms and labels are equal. A surname alone belongs to a
     longer name only in a document that contains both. The required memory does not depend on the number of documents.
     """
-    from herdner.text.io.source import strip_compression_suffix
-
-    extension = Path(strip_compression_suffix(output or "")).suffix.lower()
-    if format_ is None:
-        check_extension(output, FORMATS)
+    format_ = format_ or FORMATS.get(check_extension(output, FORMATS), "text")
     inputs = texts.expand()
     check_output(output, [*(each.path for each in inputs), *tagging.files()])
     from herdner.ner.name_index import NameIndex, write_index
@@ -56,7 +51,5 @@ def names(
                 index.add(document)
         status.exit_without_output()
         with open_output(output) as stream:
-            write_index(
-                index.rows(min_mentions, limit), stream, format_ or FORMATS.get(extension, "text"), index.width()
-            )
+            write_index(index.rows(min_mentions, limit), stream, format_, index.width())
     status.exit_on_failure()

@@ -17,6 +17,8 @@ BackendOption = Annotated[str | None, typer.Option(
 SetOption = Annotated[list[str] | None, typer.Option(
     "--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated. links=false ignores the links between "
     "mentions.")]
+BackendSetOption = Annotated[list[str] | None, typer.Option(
+    "--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed. Equal seeds give equal results.")]
 
 # --- known names

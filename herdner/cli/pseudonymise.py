@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
@@ -28,7 +29,7 @@ from herdner.cli.usage import UsageError, check_distinct, check_extension, check
 
 if TYPE_CHECKING:
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
-    from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, RemainingWord
+    from herdner.ner.pseudonyms.replacing import PseudonymisedDocument
     from herdner.text.document import Document, Failure
 
 KEY_VARIABLE = "HERDNER_KEY"
@@ -183,7 +184,7 @@ def _record_results(
             record = {"map": mapped.id, **_record(result, replacements=replacements)}
             ranges.write(json.dumps(record, ensure_ascii=False) + "\n")
         if words is not None and result.remaining:
-            line = json.dumps(_record(result, words=[_word_record(each) for each in result.remaining]))
+            line = json.dumps(_record(result, words=list(map(asdict, result.remaining))))
             words.write(line.encode() + b"\n")
         counts.update({each.word: each.count for each in result.remaining})
         n_documents += bool(result.remaining)
@@ -200,10 +201,6 @@ def _record_results(
 def _record(result: PseudonymisedDocument, **values: Any) -> dict[str, Any]:
     offset = result.document.fields.get("offset")
     return {"id": result.document.id, **({} if offset is None else {"offset": offset}), **values}
-
-
-def _word_record(word: RemainingWord) -> dict[str, Any]:
-    return {"word": word.word, "count": word.count, "names": word.names}
 
 
 def write_all(documents: Iterable[Document], stream: IO[Any], format: str) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note, show_activity
-from herdner.cli.gold import options_of, parse_renames, parse_sources, read_gold
+from herdner.cli.gold import GoldFiles, parse_renames, parse_sources
 from herdner.cli.groups import TableOptions
 from herdner.cli.usage import UsageError, check_encoding, check_output, usage_errors
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from herdner.corpora.reading import FileAndFormat
     from herdner.evaluation.report import Prediction
     from herdner.text.document import Document
-    from herdner.text.labels import LabelNames
 
 FORMATS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": "html", "": "md"}  # by file extension
 
@@ -102,10 +101,9 @@ def report(
 
         with usage_errors(kind=ImportError):
             warnings = missing_packages()
-    gold, systems = _read_and_align(
-        sources, names, warnings, core_labels=rename_labels, renames=renames, gold_labels_only=gold_labels,
-        strict=strict, options={"encoding": encoding, **tables.read_options()},
-    )  # fmt: skip
+    options = {"encoding": encoding, **tables.read_options()}
+    gold_files = GoldFiles(sources[:1], rename_labels, renames, None, strict, options)
+    gold, systems = _read_and_align(gold_files, zip(names, sources[1:], strict=True), warnings, gold_labels)
     settings = ReportSettings(seed, resamples, unit, max_errors, examples)
     with show_activity("evaluating"):
         result = make_report(sources[0].path, gold, systems, settings, warnings)
@@ -117,22 +115,20 @@ def report(
 
 
 def _read_and_align(
-    sources: Sequence[FileAndFormat], names: Sequence[str], warnings: list[str], *, core_labels: bool,
-    renames: LabelNames | None, gold_labels_only: bool, strict: bool, options: Mapping[str, Any],
-) -> tuple[list[Document], list[Prediction]]:  # fmt: skip
+    gold_files: GoldFiles, sources: Iterable[tuple[str, FileAndFormat]], warnings: list[str], gold_labels_only: bool
+) -> tuple[list[Document], list[Prediction]]:
     """Return the gold documents, and the predictions aligned with the gold tokens; add warnings to ``warnings``."""
-    from herdner.corpora.reading import read
     from herdner.evaluation.align import align_predictions
     from herdner.evaluation.report import Prediction
     from herdner.text.tokenize import Tokenizer
 
-    gold = read_gold(sources[:1], Tokenizer(), core_labels, options, renames, strict)
+    gold = gold_files.read(Tokenizer())
     predictions: list[Prediction] = []
-    for source, name in zip(sources[1:], names, strict=True):
-        documents = read(source, core_labels=core_labels, strict=strict, **options_of(source, options))
+    for name, source in sources:
         aligned, lines = align_predictions(
-            gold, documents, source.path, labels=renames, gold_labels_only=gold_labels_only
-        )
+            gold, gold_files.read_unchecked(source), source.path, labels=gold_files.renames,
+            gold_labels_only=gold_labels_only,
+        )  # fmt: skip
         predictions.append(Prediction(name, source.path, aligned))
         warnings += lines
     return gold, predictions

@@ -85,13 +85,12 @@ def scan(
         influence = tightest_influence(task.graph, exact)
     with show_activity("optimising the scan"):
         scans, notes = _scans(task, influence, certify, epsilon, iterations)
-        curves, notes = _curves(task, influence, scans, notes)
+        curves = _curves(task, influence, scans, notes)
     if output is not None:
         _write_scan(output, scans["dogs"])
     if figure is not None:
         _draw(figure, task, curves, scans["dogs"])
-    bounds = {name: float(curve[-1]) for name, curve in curves.items()}
-    _print_guarantees(task, influence, bounds, curves, notes, json_)
+    _print_guarantees(task, influence, curves, notes, json_)
 
 
 def _scan_task(
@@ -154,34 +153,34 @@ def _scans(
 
 def _curves(
     task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
-) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Return two values: a dict from scan names to the error bounds after 0, 1, .., T updates, and notes for the user.
+) -> dict[str, NDArray[np.float64]]:
+    """Return a dict from scan names to the error bounds after 0, 1, .., T updates.
 
-    The uniform random scan is added, unless its guarantee takes too long to compute.
+    The uniform random scan is added. If its guarantee takes too long to compute, a note is appended to ``notes``.
     """
     from herdner.dobrushin import variation_curve
     from herdner.graph.scan import random_scan
 
     curves = {name: variation_curve(influence, order, task.importance) for name, order in scans.items()}
     if task.n_steps * max(1, len(influence.values)) > _MAX_WORK:
-        return curves, [*notes, "the uniform random scan is left out, because its guarantee takes too long to compute"]
-    curves["uniform random"] = variation_curve(influence, random_scan(), task.importance, task.n_steps)
-    return curves, notes
+        notes.append("the uniform random scan is left out, because its guarantee takes too long to compute")
+    else:
+        curves["uniform random"] = variation_curve(influence, random_scan(), task.importance, task.n_steps)
+    return curves
 
 
 def _print_guarantees(
-    task: _ScanTask, influence: Influence, bounds: dict[str, float], curves: dict[str, NDArray[np.float64]],
-    notes: list[str], as_json: bool,
-) -> None:  # fmt: skip
+    task: _ScanTask, influence: Influence, curves: dict[str, NDArray[np.float64]], notes: list[str], as_json: bool
+) -> None:
     import json
 
     trivial = float(task.graph.n_variables if task.importance is None else len(task.importance))
-    updates = {name: len(curve) - 1 for name, curve in curves.items()}
+    guarantees = [(name, len(curve) - 1, float(curve[-1])) for name, curve in curves.items()]
     total = influence.total
     if as_json:
         rows = [
-            {"scan": name, "updates": updates[name], "guarantee": bound, "trivial": not bound < trivial}
-            for name, bound in bounds.items()
+            {"scan": name, "updates": updates, "guarantee": bound, "trivial": not bound < trivial}
+            for name, updates, bound in guarantees
         ]
         norms = {"1": total.one, "infinity": total.infinity, "spectral": total.spectral}
         print(json.dumps({"theorem": influence.theorem, "norms": norms, "targets": trivial, "scans": rows}))
@@ -189,8 +188,8 @@ def _print_guarantees(
     print(f"{task.graph.n_variables} variables, {trivial:g} targets; influences bounded by {influence.theorem}")
     print(total)
     print(f"\n{'scan':24}{'updates':>10}  guarantee (of {trivial:g})")
-    for name, bound in bounds.items():
-        print(f"{name:24}{updates[name]:>10}  {bound:.4g}{'' if bound < trivial else '  trivial'}")
+    for name, updates, bound in guarantees:
+        print(f"{name:24}{updates:>10}  {bound:.4g}{'' if bound < trivial else '  trivial'}")
     print("\n" + "\n".join(notes))
 
 

@@ -58,14 +58,19 @@ def serve(
         for name in backend or ():
             describe_backend(name)  # before the model is loaded
     known_names = parse_names(names, names_strength, names_hard, names_fold_case)
-    hosts = [*(allow_host or ()), *([] if _is_address(host) else [host])]
     with open_socket(host, port) as listener:
         from herdner.integrations.serve import Limits, create_app
         from herdner.integrations.serve.app import DEFAULT_BACKENDS
         from herdner.integrations.serve.connections import server_config
 
         limits = Limits(characters=max_characters, seconds=time_limit, n_workers=jobs)
-        app = create_app(model, backends=backend or DEFAULT_BACKENDS, names=known_names, limits=limits, hosts=hosts)
+        app = create_app(
+            model,
+            backends=backend or DEFAULT_BACKENDS,
+            names=known_names,
+            limits=limits,
+            hosts=[host, *(allow_host or ())],
+        )
         record_interrupts()  # an interrupt while asyncio starts would leave asyncio half initialised
         print_address(listener, model)
         try:
@@ -133,11 +138,3 @@ def print_address(listener: socket.socket, model: str) -> None:
     print(f"herdner: model {model} at http://{host}:{port} (Ctrl-C ends it)", file=sys.stderr, flush=True)
     if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         print_message("warning: other machines can reach this service, which has neither passwords nor encryption")
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,7 +19,7 @@ from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import print_note, show_activity
-from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold, text_keys
+from herdner.cli.gold import GoldFiles, parse_renames, parse_sources, print_table, text_keys
 from herdner.cli.groups import TableOptions
 from herdner.cli.usage import UsageError, check_distinct, check_figure, check_output, is_set, usage_errors
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from herdner.crf.learning import Learner
     from herdner.crf.link_rules import Rule
     from herdner.crf.templates import Template
+    from herdner.evaluation.scores import Scores
     from herdner.ner.lexicon import Lexicon
     from herdner.text.document import Document
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
@@ -164,10 +164,11 @@ def train(
     # The language is checked before training, because files of tokens are read without its rules; they need no spaCy.
     with usage_errors("" if base else "--language"), suppress(MissingExtra):
         tokenizer.load_rules()
-    read = partial(
-        read_gold, tokenizer=tokenizer, core_labels=rename_labels, options=tables.read_options(),
-        renames=parse_renames(rename), strict=strict,
-    )  # fmt: skip
+    settings = GoldFiles([], rename_labels, parse_renames(rename), None, strict, tables.read_options())
+
+    def read(sources: list[FileAndFormat]) -> list[Document]:
+        return replace(settings, sources=sources).read(tokenizer)
+
     documents, fit_options = _read_training(sources, read, base_tagger, weight, guideline)
     dev_documents = read(dev_sources)  # before training, so that errors in the files are reported early
     _warn_about_training_texts(documents, dev_documents)
@@ -176,7 +177,7 @@ def train(
         lexicon=None if base_tagger else _lexicon(words, language, tokenizer),
         scheme=base_tagger.model_.scheme if base_tagger else scheme, max_iterations=iterations,
         templates=None if base_tagger else templates, learner=learner, n_folds=links.folds,
-        tokenizer=tokenizer_settings, trainer=trainer, **cast("dict[str, Any]", penalty),
+        tokenizer=tokenizer_settings, trainer=trainer, **penalty,
     )  # fmt: skip
     _fit(tagger, documents, iterations, dev_documents, base=base_tagger, **fit_options)
     _draw_learning_curve(tagger, figure)
@@ -193,7 +194,7 @@ def train(
     _save(tagger, output, card, weight_type, dev_documents, [Path(path).name for path, _ in dev_sources])
 
 
-def _penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None) -> dict[str, object]:
+def _penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None) -> dict[str, Any]:
     """Return the regularisation parameters as keyword arguments of a tagger.
 
     Their defaults differ with and without a base model.
@@ -386,21 +387,21 @@ def _lexicon(options: LexiconOptions, language: str, tokenizer: Tokenizer) -> Le
     return replace(lexicon, gazetteers=own if lexicon.gazetteers is None else lexicon.gazetteers.union(own))
 
 
-def _print_changes(base: Tagger, tagger: Tagger, development: list[Document]) -> None:
-    """Print, for each label, the change in F1 on the development files compared with the base model."""
+def _score(tagger: Tagger, development: list[Document]) -> Scores:
     from herdner.evaluation.scores import evaluate
 
+    with show_activity("scoring the development files"):
+        return evaluate(development, list(tagger.pipe(document.without_annotation() for document in development)))
+
+
+def _print_changes(base: Tagger, tagger: Tagger, development: list[Document]) -> None:
+    """Print, for each label, the change in F1 on the development files compared with the base model."""
     if not development:
         print_note(
             "add --dev with documents like those of the base model to see the change of each F1 against the base model"
         )
         return
-    plain = [document.without_annotation() for document in development]
-    with show_activity("scoring the development files"):
-        before, after = (
-            {row.label: row.f1 for row in evaluate(development, list(each.pipe(plain))).per_label}
-            for each in (base, tagger)
-        )
+    before, after = ({row.label: row.f1 for row in _score(each, development).per_label} for each in (base, tagger))
     changes = [f"{label} {100 * (f1 - before.get(label, 0.0)):+.1f}" for label, f1 in after.items()]
     print_note(f"change of the F1 against the base: {', '.join(changes)}")
 
@@ -408,13 +409,10 @@ def _print_changes(base: Tagger, tagger: Tagger, development: list[Document]) ->
 def _save(
     tagger: Tagger, output: Path, card: dict[str, Any], weight_type: str, development: list[Document], files: list[str]
 ) -> None:
-    """Score the trained model, write it together with its model card, and print the scores and the card."""
-    from herdner.evaluation.scores import evaluate
-
+    """Score the trained model, write it together with its model card, and print the scores."""
     scores = None
     if development:
-        with show_activity("scoring the development files"):
-            scores = evaluate(development, list(tagger.pipe(d.without_annotation() for d in development)))
+        scores = _score(tagger, development)
         card["scores"] = {"files": files, **scores.to_dict()}
     tagger.model_ = replace(tagger.model_, card=card)
     tagger.save(output, weight_type=weight_type)

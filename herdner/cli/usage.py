@@ -187,13 +187,15 @@ def check_output(
             raise UsageError(f"{option} {output}: this file is also an input; name another output file")
 
 
-def check_extension(output: str | None, extensions: Iterable[str], option: str = "--output") -> None:
+def check_extension(output: str | None, extensions: Iterable[str]) -> str:
     """Raise a usage error if an output file has the extension of a format that the command does not write.
 
     Args:
-        output: Path of the file; None is not checked. Extensions of compression such as ".gz" are ignored.
+        output: Value of ``--output``; None is not checked. Extensions of compression such as ".gz" are ignored.
         extensions: Extensions of the formats that the command writes.
-        option: Name of the option, for error messages.
+
+    Returns:
+        The extension in lower case.
 
     Raises:
         UsageError: The extension is unknown, such as ".xlsx". Extensions without letters are accepted.
@@ -204,9 +206,10 @@ def check_extension(output: str | None, extensions: Iterable[str], option: str =
     if any(map(str.isalpha, extension)) and extension not in extensions:
         office = "; save a CSV file and open it in the spreadsheet program" if extension in SPREADSHEETS else ""
         raise UsageError(
-            f"{option} {output}: the command cannot write {extension} files{office}; use one of the extensions "
+            f"--output {output}: the command cannot write {extension} files{office}; use one of the extensions "
             f"{' '.join(sorted(extensions))}, or add --format"
         )
+    return extension
 
 
 def check_distinct(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:

@@ -31,7 +31,7 @@ REGISTRY_VERSION = 1
 MAX_FILE_SIZE = 4 << 30  # bytes; larger than any corpus of names
 
 
-class CorpusError(Exception):
+class CorpusError(ValueError):
     """Error: a corpus is unknown, cannot be fetched, or differs from its registry entry.
 
     The message is one line.
