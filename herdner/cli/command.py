@@ -33,7 +33,6 @@ def command(function: Callable[..., T]) -> Callable[..., T]:
     Returns:
         A command with one parameter for each option. It raises no other exceptions than `typer.Exit` and usage errors.
     """
-    inner = handle_errors(function)
     parameters, groups = _expanded_parameters(function)
 
     @functools.wraps(function)
@@ -41,7 +40,8 @@ def command(function: Callable[..., T]) -> Callable[..., T]:
         _set_verbosity(verbose, quiet)
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        return inner(**values)
+        with handle_errors():
+            return function(**values)
 
     for name, annotation in {"verbose": VerboseOption, "quiet": QuietOption}.items():
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import functools
 import io
 import logging
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import IO, TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import typer
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from herdner.ner.inference import ConfidenceOf, Inference
 
 logger = logging.getLogger(__name__)
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def print_message(message: object) -> None:
@@ -145,41 +142,38 @@ def discard_stdout() -> None:
         sys.stdout = io.StringIO()
 
 
-def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command so that bad input, a full disk or a closed pipe ends the command with a one-line message.
+@contextmanager
+def handle_errors() -> Generator[None]:
+    """Run a command in a ``with`` block; bad input, a full disk or a closed pipe ends it with a one-line message.
 
-    Args:
-        function: The command.
+    Yields:
+        Once, to run the command.
 
-    Returns:
-        A command that raises no other exceptions than `typer.Exit` and usage errors.
+    Raises:
+        typer.Exit: The command has failed. Only usage errors are raised unchanged.
     """
-
-    @functools.wraps(function)
-    def call_guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            raise_on_interrupt()
-            with restore_interrupt():
-                return function(*args, **kwargs)
-        except KeyboardInterrupt as interrupt:
-            print_message(str(interrupt) if type(interrupt) is KeyboardInterrupt and interrupt.args else "interrupted")
-            raise typer.Exit(130) from None
-        except BrokenPipeError:
-            discard_stdout()
-            raise typer.Exit(0) from None
-        except NotEnoughMemory as error:
-            print_message(error)
-        except MemoryError:
-            print_message("not enough memory; process fewer or shorter documents at a time")
-        except OSError as error:
-            print_os_error(error)
-            if error.filename is None:
-                discard_stdout()  # its buffer may hold output that cannot be written
-        except (ValueError, MissingExtra) as error:
-            print_message(error)
-        raise typer.Exit(1)
-
-    return call_guarded
+    try:
+        raise_on_interrupt()
+        with restore_interrupt():
+            yield
+        return
+    except KeyboardInterrupt as interrupt:
+        print_message(str(interrupt) if type(interrupt) is KeyboardInterrupt and interrupt.args else "interrupted")
+        raise typer.Exit(130) from None
+    except BrokenPipeError:
+        discard_stdout()
+        raise typer.Exit(0) from None
+    except NotEnoughMemory as error:
+        print_message(error)
+    except MemoryError:
+        print_message("not enough memory; process fewer or shorter documents at a time")
+    except OSError as error:
+        print_os_error(error)
+        if error.filename is None:
+            discard_stdout()  # its buffer may hold output that cannot be written
+    except (ValueError, MissingExtra) as error:
+        print_message(error)
+    raise typer.Exit(1)
 
 
 def parse_backend(name: str, options: Mapping[str, object]) -> Backend:

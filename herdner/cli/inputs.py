@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import logging
 import os
 import sys
 from collections import Counter, deque
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.text.document import Document, Failure
     from herdner.text.io.source import Source
-
-logger = logging.getLogger(__name__)
 
 MAX_MESSAGES = 100  # messages about failures; further failures are only counted
 ONE_TEXT = ("text", "markdown", "docx")  # formats whose files are one document each
@@ -116,10 +113,6 @@ class RunStatus:
         """End the command with exit code 1 if it must not write its output: no document succeeded, or some are lost."""
         if self.is_truncated or (self.failures and not self.documents):
             self.exit_on_failure()
-
-    def log_counts(self) -> None:
-        """Log how many documents, tokens and failures were counted, for ``--verbose``."""
-        logger.info("documents: %d, tokens: %d, failures: %d", self.documents, self.tokens, self.failures)
 
     def exit_on_failure(self) -> None:
         """End the command with exit code 1 if there was a failure.

@@ -35,7 +35,7 @@ def names(
     Names of different documents are one name if their fullest forms and labels are equal. A surname alone belongs to a
     longer name only in a document that contains both. The required memory does not depend on the number of documents.
     """
-    format_ = format_ or FORMATS.get(check_extension(output, FORMATS), "text")
+    format = format_ or FORMATS.get(check_extension(output, FORMATS), "text")
     inputs = texts.expand()
     check_output(output, [*(each.path for each in inputs), *tagging.files()])
     from herdner.ner.name_index import NameIndex, write_index
@@ -51,5 +51,5 @@ def names(
                 index.add(document)
         status.exit_without_output()
         with open_output(output) as stream:
-            write_index(index.rows(min_mentions, limit), stream, format_, index.width())
+            write_index(index.rows(min_mentions, limit), stream, format, index.width())
     status.exit_on_failure()

@@ -137,7 +137,7 @@ def tag(
         is_terminal = output in (None, "-") and sys.stdout.isatty()
         with run.results(visible=not is_terminal) as results:
             _write(status.successes(results), target, status)
-    status.log_counts()
+    logger.info("documents: %d, tokens: %d, failures: %d", status.documents, status.tokens, status.failures)
     status.exit_on_failure()
 
 

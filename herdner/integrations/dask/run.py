@@ -244,33 +244,30 @@ def _plan(client: Client, job: TagJob, files: Sequence[RunInput]) -> list[Output
 
 def _gather(client: Client, job: TagJob, manifest: Manifest) -> CollectionNames:
     """Run the first pass over a collection: collect the names of all documents of a run."""
-    tasks = [(job.name, *each) for each in _inputs_of(manifest, list(enumerate(manifest.parts)))]
-    names: CollectionNames | None = None
+    tasks = _tasks(job, manifest, enumerate(manifest.parts))
+    names = CollectionNames(tagger_of(job.model).labels)
     with closing(_results(client, job, gather_part, tasks)) as results:
         for task, result in results:
             if isinstance(result, Exception):
                 raise ValueError(
                     f"the input of {part_name(task, job.settings.format)} cannot be read: {_one_line(result)}"
                 )
-            if names is None:
-                names = result
-            else:
-                names.update(result)
-    return names or CollectionNames(tagger_of(job.model).labels)
+            names.update(result)
+    return names
 
 
-def _inputs_of(
-    manifest: Manifest, parts: Iterable[tuple[int, OutputPart]]
-) -> list[tuple[int, OutputPart, dict[str, str]]]:
-    """Return a tuple for each part: its index, the part itself, and the formats of its input files."""
+def _tasks(job: TagJob, manifest: Manifest, parts: Iterable[tuple[int, OutputPart]]) -> list[tuple[Any, ...]]:
+    """Return the arguments of `tag_part` and `gather_part` for each part."""
     formats = {file.path: file.format for file in manifest.inputs}
-    return [(index, part, {piece.path: formats[piece.path] for piece in part.slices}) for index, part in parts]
+    return [
+        (job.name, index, part, {piece.path: formats[piece.path] for piece in part.slices}) for index, part in parts
+    ]
 
 
 def _tag_missing(client: Client, job: TagJob, manifest: Manifest, folder: OutputFolder, callbacks: _Callbacks) -> None:
     """Tag the missing parts; save the manifest in the folder at intervals, and at the end even after an error."""
     missing = manifest.missing_parts
-    tasks = [(job.name, *each) for each in _inputs_of(manifest, missing)]
+    tasks = _tasks(job, manifest, missing)
     callbacks.progress(manifest)
     manifest.save(folder)  # raises an error before any work is done if the folder cannot be written
     next_save = time.monotonic() + SAVE_SECONDS

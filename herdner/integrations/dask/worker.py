@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -215,7 +216,7 @@ class _Counter:
     """Counts in a stream of documents, the failure messages, and the files that are not in the model's language."""
 
     def __init__(self, check: LanguageCheck) -> None:
-        self._check, self._checks = check, dict[str, Callable[[Document], str | None]]()
+        self._checks: dict[str, Callable[[Document], str | None]] = defaultdict(check.of_stream)
         self.documents = self.tokens = self.entities = self.failed = 0
         self.failures: list[str] = []
         self.languages: dict[str, str] = {}
@@ -230,8 +231,6 @@ class _Counter:
             self.documents += 1
             self.tokens += item.n_tokens
             self.entities += len(item.entities)
-            if path not in self._checks:
-                self._checks[path] = self._check.of_stream()
             if path not in self.languages and (other := self._checks[path](item)):
                 self.languages[path] = other
             yield item

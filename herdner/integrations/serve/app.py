@@ -56,7 +56,6 @@ from herdner.ner.tagger import Tagger
 
 DEFAULT_BACKENDS = ("sum-product", "viterbi")
 
-_OPTIONAL_FORMATS = {"parquet": "pyarrow"}  # formats and the module that each needs
 _FILE_EXTENSIONS = {
     "text": "txt", "label-studio": "json", "doccano": "jsonl", "prodigy": "jsonl", "brat": "tar.gz"
 }  # fmt: skip
@@ -297,7 +296,7 @@ def _service_info(pool: Pool, default_backends: list[str]) -> ServiceInfo:
             )
             for entry in map(describe_backend, BACKENDS)
         ],
-        formats=[name for name in WRITABLE if name not in _OPTIONAL_FORMATS or find_spec(_OPTIONAL_FORMATS[name])],
+        formats=[name for name in WRITABLE if name != "parquet" or find_spec("pyarrow") is not None],
         limits=LimitsInfo(
             characters=limits.characters, body_bytes=limits.body_bytes, texts=MAX_TEXTS, backends=MAX_BACKENDS,
             seconds=limits.seconds, workers=limits.n_workers,

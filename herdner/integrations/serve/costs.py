@@ -5,6 +5,9 @@ The pool of workers uses the estimates to leave workers and places in the queue 
 
 from __future__ import annotations
 
+from herdner.inference.registry import BACKENDS, make_backend
+from herdner.ner.inference import DEFAULT_BACKEND
+
 # Seconds that each backend takes for a text of 10,000 characters that consists of linked names, with the model `en`,
 # the default number of sweeps, and one thread of a server of 2023. The numbers include a reserve, because texts of
 # 100,000 characters take up to twice as long per character. Backends whose time has no bound have the largest number.
@@ -28,24 +31,22 @@ QUEUE_PARTS = ((0.01, 0.875), (0.05, 0.75), (0.25, 0.5))
 LONG_SECONDS = QUEUE_PARTS[-1][0]  # requests with a higher cost never occupy all workers
 
 
-def tagging_seconds(
-    n_characters: int, backend: str | None, n_sweeps: int | None, default_sweeps: int | None, *, has_options: bool
-) -> float:
+def tagging_seconds(n_characters: int, backend: str | None, n_sweeps: int | None, *, has_options: bool) -> float:
     """Estimate the time in seconds to tag a text with a backend and to build the response.
 
     Args:
         n_characters: Length of the text.
         backend: Name of the backend; None is the default of the model.
         n_sweeps: Number of sweeps of the request; None is the default.
-        default_sweeps: Default number of sweeps of the backend; None if it has no sweeps.
         has_options: The request has other options, which may make each sweep slower.
 
     Returns:
         Seconds for a model with the labels of `en`.
     """
     seconds = SECONDS.get(backend or "sum-product", SLOWEST)
-    if n_sweeps is not None and default_sweeps is not None:
-        seconds *= max(n_sweeps / default_sweeps, 0.1)
+    if n_sweeps is not None and (backend is None or backend in BACKENDS):
+        default_sweeps = getattr(make_backend(backend or DEFAULT_BACKEND), "n_sweeps", None)
+        seconds *= 1.0 if default_sweeps is None else max(n_sweeps / default_sweeps, 0.1)
     per_character = (RESPONSE_SECONDS + seconds * (4.0 if has_options else 1.0)) / 10_000
     return FIXED_SECONDS.get(backend or "", 0.0) + n_characters * per_character
 

@@ -8,9 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
-from herdner.inference.registry import BACKENDS, make_backend
 from herdner.integrations.serve.costs import TEXT_SECONDS, file_seconds, tagging_seconds
-from herdner.ner.inference import DEFAULT_BACKEND
 
 MAX_BACKENDS = 8
 MAX_TEXTS = 1000
@@ -74,13 +72,9 @@ class BackendChoice(RequestModel):
         Returns:
             Time in seconds.
         """
-        known = self.backend is None or self.backend in BACKENDS
-        default = make_backend(self.backend or DEFAULT_BACKEND) if known else None
         set_options = {name for name, value in self.options if value is not None}
-        return tagging_seconds(
-            n_characters, self.backend, self.options.n_sweeps, getattr(default, "n_sweeps", None),
-            has_options=bool(set_options - {"n_sweeps"}),
-        )  # fmt: skip
+        has_options = bool(set_options - {"n_sweeps"})
+        return tagging_seconds(n_characters, self.backend, self.options.n_sweeps, has_options=has_options)
 
 
 def _replace_surrogates(text: str) -> str:
@@ -204,10 +198,8 @@ class FileRequest(_OneText):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [
-                {"text": EXAMPLE, "entities": [{"start": 70, "end": 76, "label": "LOC"}], "format": "conll"},
-            ]
-        },
+            "examples": [{"text": EXAMPLE, "entities": [{"start": 70, "end": 76, "label": "LOC"}], "format": "conll"}]
+        }
     )
 
     entities: list[RequestEntity] = Field(max_length=MAX_ENTITIES, description="The entities; they must not overlap.")

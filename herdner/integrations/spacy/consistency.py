@@ -60,6 +60,7 @@ from herdner.integrations.spacy.entities import (
     read_ents,
     read_group,
 )
+from herdner.integrations.spacy.examples import is_annotated
 from herdner.integrations.spacy.task import (
     UNCHANGED,
     ConsistencyTask,
@@ -209,8 +210,7 @@ class HerdnerConsistency(EntityPipe):
         )
         result = layer.apply(scores, task.tokens, task.offsets, links=links, seed=self.seed)
         confidences = [None] * len(result.spans) if result.confidences is None else result.confidences.tolist()
-        agreed = task.agreed_names(links)
-        return task.merge(entities, result.spans, confidences, linked, tagger_confidences, agreed)
+        return task.merge(entities, result.spans, confidences, tagger_confidences, links)
 
     def _entities(self, doc: Doc) -> DocEntities:
         if self.spans_key is None:
@@ -324,15 +324,11 @@ class HerdnerConsistency(EntityPipe):
     def _pair(self, example: Example, components: Sequence[Callable[[Doc], Doc]]) -> _TrainingPair | None:
         """Return the predicted and gold entities of an example; None if no component sets entities in its ``Doc``."""
         doc, key = example.predicted, self.spans_key
-
-        def has_entities(doc: Doc) -> bool:
-            return doc.has_annotation("ENT_IOB") if key is None else key in doc.spans
-
-        if not has_entities(doc):
+        if not is_annotated(doc, key):
             doc = doc.copy()
             for component in components:
                 doc = component(doc)
-            if not has_entities(doc):
+            if not is_annotated(doc, key):
                 return None
         entities = self._entities(doc)
         task = ConsistencyTask.of(doc, entities, self.ignore_labels, None)

@@ -69,7 +69,7 @@ def training_documents(
     documents = [
         document
         for example in examples
-        if _is_annotated(example.reference, spans_key)
+        if is_annotated(example.reference, spans_key)
         and (document := _document(example, rules, spans_key, losses)).n_tokens
     ]
     if message := losses.message():
@@ -93,7 +93,13 @@ def has_entities(doc: Doc, spans_key: str | None) -> bool:
     return len(doc.ents if spans_key is None else doc.spans.get(spans_key, ())) > 0
 
 
-def _is_annotated(doc: Doc, spans_key: str | None) -> bool:
+def is_annotated(doc: Doc, spans_key: str | None) -> bool:
+    """Return True if a component or an annotator has set the entities of a ``Doc``, even if there is none.
+
+    Args:
+        doc: The ``Doc``.
+        spans_key: Group of ``doc.spans`` with the entities; None: ``doc.ents``.
+    """
     return doc.has_annotation("ENT_IOB") if spans_key is None else spans_key in doc.spans
 
 

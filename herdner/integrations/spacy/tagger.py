@@ -161,8 +161,10 @@ class HerdnerTagger(EntityPipe):
             if model is not None and (exists or not is_saved):
                 self._use_model(load(model).model_)
                 self._warn_about_language(nlp.lang or "")
-                if not isinstance(labels, str):
-                    self._check_new_labels()
+                unknown = set[str]() if isinstance(labels, str) else set(labels or {}) - set(self.tagger.labels)
+                if unknown:
+                    known = ", ".join(self.tagger.labels)
+                    raise ValueError(f"labels: the model has no label {min(unknown)!r}; it has {known}")
             if self._tagger is not None and self._names is not None:
                 self._tagger.finder(self._names)  # raises an error if the model does not have a label of the names
 
@@ -201,9 +203,7 @@ class HerdnerTagger(EntityPipe):
         aligned = [document_of(doc, tagger.model_.tokenizer.sentences) for doc in docs]
         documents = [each.document for each in aligned if each.document.n_tokens]
         inference = Inference(self._backend, self.links, self.names)
-        if (
-            self._backend is None
-        ):  # the default is deterministic, so that documents can be tagged together, which is faster
+        if self._backend is None:  # deterministic, so that documents can be tagged together, which is faster
             tagged = tagger.pipe(documents, inference, seed=self.seed)
         else:
             tagged = (tagger.tag(document, inference, seed=self.seed) for document in documents)
@@ -262,12 +262,6 @@ class HerdnerTagger(EntityPipe):
         self._labels = tuple(sorted(label for label in labels if label is not None))
         for label in self._labels:
             self.vocab.strings.add(label)  # here, because a memory zone removes strings that are added inside it
-
-    def _check_new_labels(self) -> None:
-        """Raise `ValueError` if the option ``labels`` renames a label that the configured model does not have."""
-        labels = self.tagger.labels
-        if unknown := sorted(set(self._new_labels or {}) - set(labels)):
-            raise ValueError(f"labels: the model has no label {unknown[0]!r}; it has {', '.join(labels)}")
 
     # --- training ---------------------------------------------------------------------------------------------------
 
@@ -403,13 +397,13 @@ class HerdnerTagger(EntityPipe):
     def _saved_parts(self) -> dict[str, SavedPart]:
         has_model = self._tagger is not None or self._configured_model is not None
 
-        def read_model(where: Path | io.BytesIO) -> None:
-            self._use_model(TaggerModel.load(where))
-
         def read_names(where: Path | io.BytesIO) -> None:
             self._names = configured_names(self._configured_names, where)
 
         return {
-            "model": SavedPart(lambda: self.tagger.model_ if has_model else None, read_model),
+            "model": SavedPart(
+                lambda: self.tagger.model_ if has_model else None,
+                lambda where: self._use_model(TaggerModel.load(where)),
+            ),
             "names": SavedPart(lambda: self.names, read_names),
         }

@@ -354,9 +354,8 @@ class ConsistencyTask(NamedTuple):
         entities: DocEntities,
         spans: Sequence[Span],
         confidences: Sequence[float | None],
-        linked: NDArray[np.bool_],
         tagger_confidences: Sequence[float | None],
-        agreement: NDArray[np.bool_],
+        links: Sequence[NDArray[np.int32]],
     ) -> ConsistentEntities:
         """Combine the entities that the layer has predicted with the entities that must not change.
 
@@ -364,14 +363,15 @@ class ConsistencyTask(NamedTuple):
             entities: The entities before the layer.
             spans: Names that the layer has predicted, as spans of the document's tokens.
             confidences: Probabilities of these names under the layer; None if unknown.
-            linked: bool[n], whether each token is linked to another one.
             tagger_confidences: The tagger's confidence in each name of the task. A name without links keeps this
                 confidence.
-            agreement: Result of `agreed_names`. A name of this mask is kept even if the layer has removed it.
+            links: int32[F, 2], linked tokens of each rule. A name of `agreed_names` is kept even if the layer has
+                removed it.
 
         Returns:
             All entities in the order of the text.
         """
+        linked = linked_tokens(len(self.tokens), links)
         position = {name: at for at, name in enumerate(self.names)}
         may_change = set(self.indices)
         rows: list[tuple[Span, float | None, DocSpan | None]] = [
@@ -388,7 +388,7 @@ class ConsistencyTask(NamedTuple):
         covered = np.zeros(len(self.tokens), np.bool_)
         for start, end, _ in spans:
             covered[start:end] = True
-        for at in np.flatnonzero(agreement).tolist():
+        for at in np.flatnonzero(self.agreed_names(links)).tolist():
             start, end, _ = self.names[at]
             if not covered[start:end].any():
                 original = entities.spans[self.indices[at]]
