@@ -35,11 +35,9 @@ def _installed_package() -> importlib.machinery.ModuleSpec:
     spec = importlib.machinery.PathFinder.find_spec(__name__, search_path)
     versions = [package.version for package in distributions(name=__name__, path=search_path)]
     if spec is None or spec.origin is None or __version__ not in versions[:1]:
-        installed = (
-            f"the installed herdner has version {versions[0]}, not {__version__}"
-            if versions
-            else "herdner is not installed"
-        )
+        installed = "herdner is not installed"
+        if versions:
+            installed = f"the installed herdner has version {versions[0]}, not {__version__}"
         raise ImportError(
             f"herdner is imported from a source folder without compiled modules, and {installed}: run Python in another"
             " folder, or run pip install . in the clone of herdner"

@@ -185,37 +185,30 @@ def have_headings(inputs: Sequence[CommandInput]) -> bool:
     return len(inputs) > 1 or inputs[0].format not in ONE_TEXT
 
 
-def names_folder(output: str | None, files: Sequence[str] | None) -> bool:
-    """Return whether ``--output`` names a folder, which receives one output file for each input file.
+def output_folder(output: str | None, files: Sequence[str] | None, inputs: Sequence[CommandInput]) -> Path | None:
+    """Return the folder that ``--output`` names, which receives one output file for each input file; None for a file.
 
     Args:
         output: The option. It names a folder if it ends in a slash or is a folder. A name that does not exist and has
             no extension is a folder if one of ``files`` is a folder.
         files: The FILE arguments.
-    """
-    if output is None or output == "-":
-        return False
-    path = Path(output)
-    if output.endswith(("/", os.sep)) or path.is_dir():
-        return True
-    return not path.exists() and not path.suffix and any(Path(file).is_dir() for file in files or ())
-
-
-def check_folder_output(output: str, inputs: Sequence[CommandInput]) -> None:
-    """Raise a usage error if a folder as output would receive a file that is also an input.
-
-    Args:
-        output: Value of ``--output``, a folder.
         inputs: Input files; the id of each is the path of its output in the folder.
 
     Raises:
         UsageError: An output file is one of the inputs.
     """
+    if output is None or output == "-":
+        return None
+    folder = Path(output)
+    is_new = not folder.exists() and not folder.suffix and any(Path(file).is_dir() for file in files or ())
+    if not (is_new or output.endswith(("/", os.sep)) or folder.is_dir()):
+        return None
     sources = [each.source for each in inputs if not isinstance(each.source, str)]
-    ids = {source.path.resolve(): source.id for source in sources if source.path is not None}
-    for id in ids.values():
-        if (path := Path(output) / id).resolve() in ids:
+    existing = {source.path.resolve() for source in sources if source.path is not None}
+    for source in sources:
+        if source.path is not None and (path := folder / source.id).resolve() in existing:
             raise UsageError(f"--output {output}: the file {path} is also an input; name another folder")
+    return folder
 
 
 def output_path(folder: Path, id: str) -> str:

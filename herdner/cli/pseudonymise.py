@@ -16,15 +16,7 @@ import typer
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note, show_files
 from herdner.cli.groups import TaggingOptions, TextOptions
-from herdner.cli.inputs import (
-    ONE_TEXT,
-    CommandInput,
-    LanguageMessages,
-    RunStatus,
-    check_folder_output,
-    names_folder,
-    output_path,
-)
+from herdner.cli.inputs import ONE_TEXT, CommandInput, LanguageMessages, RunStatus, output_folder, output_path
 from herdner.cli.usage import UsageError, check_distinct, check_extension, check_output
 
 if TYPE_CHECKING:
@@ -81,12 +73,10 @@ def pseudonymise(
         each._replace(format="text") if each.format == "markdown" else each  # the output keeps the markup
         for each in texts.expand()
     ]
-    is_folder = names_folder(output, texts.files)
-    output_format = _choose_format(format_, output, is_folder, inputs)
+    folder = output_folder(output, texts.files, inputs)
+    output_format = _choose_format(format_, output, folder is not None, inputs)
     outputs = {"--map": map_, "--standoff": standoff, "--report": report}
-    if is_folder:
-        check_folder_output(output or "", inputs)
-    else:
+    if folder is None:
         outputs["--output"] = output
     check_distinct(outputs)
     for option, path in outputs.items():
@@ -95,7 +85,7 @@ def pseudonymise(
     from herdner.ner.pseudonyms.pseudonymise import RECALL_BIAS, make_pseudonymiser
 
     tagger, inference = tagging.load(name_bias=RECALL_BIAS * recall)
-    status = RunStatus(texts.errors, None if is_folder else output)
+    status = RunStatus(texts.errors, output if folder is None else None)
     with PseudonymMap.open(map_, style) as mapped, ExitStack() as stack:
         key = _read_key(key_file) if mapped.style == "hash" else None
         work = make_pseudonymiser(mapped, tagger, key=key, identifiers=identifiers, seed=tagging.seed)
@@ -104,8 +94,8 @@ def pseudonymise(
         documents = _read(texts, inputs, advance, languages.add_file)
         outcomes = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
         results = _record_results(map(work, status.successes(outcomes)), mapped, standoff, report, stack)
-        if is_folder:
-            write_folder(((each.document, each.text) for each in results), Path(output or ""), mapped.checkpoint)
+        if folder is not None:
+            write_folder(((each.document, each.text) for each in results), folder, mapped.checkpoint)
         else:
             with open_output(output) as stream:
                 write_all((each.document for each in results), stream, output_format)

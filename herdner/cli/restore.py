@@ -15,7 +15,7 @@ import typer
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note, show_files
-from herdner.cli.inputs import CommandInput, RunStatus, check_folder_output, expand_inputs, names_folder, output_path
+from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs, output_folder, output_path
 from herdner.cli.pseudonymise import MapOption
 from herdner.cli.usage import check_encoding, check_output, usage_errors
 
@@ -47,10 +47,8 @@ def restore(
     """
     check_encoding(encoding)
     inputs = expand_inputs(files or [], input_, pattern)
-    is_folder = names_folder(output, files)
-    if is_folder:
-        check_folder_output(output or "", inputs)
-    else:
+    folder = output_folder(output, files, inputs)
+    if folder is None:
         check_output(output, [*(each.path for each in inputs), map_, standoff])
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 
@@ -60,19 +58,19 @@ def restore(
     status = RunStatus()
     visible = output not in (None, "-") or not sys.stdout.isatty()
     with show_files("restoring", len(inputs), visible=visible) as advance:
-        _restore_files(inputs, mapped, encoding, output, is_folder, status, advance)
+        _restore_files(inputs, mapped, encoding, output, folder, status, advance)
     status.exit_on_failure()
 
 
 def _restore_files(
-    inputs: Sequence[CommandInput], mapped: PseudonymMap, encoding: str, output: str | None, is_folder: bool,
+    inputs: Sequence[CommandInput], mapped: PseudonymMap, encoding: str, output: str | None, folder: Path | None,
     status: RunStatus, advance: Callable[[], object],
 ) -> None:  # fmt: skip
     """Restore the input files, and call ``advance`` after each file."""
-    if is_folder:
+    if folder is not None:
         for each in inputs:
             with usage_errors():
-                path = output_path(Path(output or ""), each.source if isinstance(each.source, str) else each.source.id)
+                path = output_path(folder, each.source if isinstance(each.source, str) else each.source.id)
             with open_output(path) as stream:
                 _restore_file(each, mapped, encoding, stream, status)
             advance()

@@ -289,15 +289,10 @@ class Pool:
         # Long requests never occupy the last worker, and slow requests leave a part of the queue to quicker requests.
         n_long = max(limits.n_workers - 1, 1)
         self.slots = threading.Semaphore(limits.n_workers + limits.n_waiting)
-        self.shares = [
-            (
-                cost,
-                threading.Semaphore(
-                    (n_long if cost == LONG_SECONDS else limits.n_workers) + int(part * limits.n_waiting)
-                ),
-            )
-            for cost, part in QUEUE_PARTS
-        ]
+        self.shares: list[tuple[float, threading.Semaphore]] = []
+        for cost, part in QUEUE_PARTS:
+            n_running = n_long if cost == LONG_SECONDS else limits.n_workers
+            self.shares.append((cost, threading.Semaphore(n_running + int(part * limits.n_waiting))))
         self._long_workers = threading.Semaphore(n_long)
         self.idle = IdleWorkers()
         self.workers: set[Worker] = set()

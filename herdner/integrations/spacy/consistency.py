@@ -89,7 +89,6 @@ class _TrainingPair(NamedTuple):
     """Training example of a skip-chain layer: a ``Doc`` with predicted entities, and gold names as token spans."""
 
     doc: Doc
-    entities: DocEntities
     task: ConsistencyTask
     gold: list[Span]
 
@@ -206,11 +205,11 @@ class HerdnerConsistency(EntityPipe):
         if not linked.any():
             return ConsistentEntities.without_changes(entities)
         scores, tagger_confidences = task.scores(
-            entities, layer_labels(layer), linked, self.noise, self._parser_probabilities(doc), drop=self.drop
+            layer_labels(layer), linked, self.noise, self._parser_probabilities(doc), drop=self.drop
         )
         result = layer.apply(scores, task.tokens, task.offsets, links=links, seed=self.seed)
         confidences = [None] * len(result.spans) if result.confidences is None else result.confidences.tolist()
-        return task.merge(entities, result.spans, confidences, tagger_confidences, links)
+        return task.merge(result.spans, confidences, tagger_confidences, links)
 
     def _entities(self, doc: Doc) -> DocEntities:
         if self.spans_key is None:
@@ -330,8 +329,7 @@ class HerdnerConsistency(EntityPipe):
                 doc = component(doc)
             if not is_annotated(doc, key):
                 return None
-        entities = self._entities(doc)
-        task = ConsistencyTask.of(doc, entities, self.ignore_labels, None)
+        task = ConsistencyTask.of(doc, self._entities(doc), self.ignore_labels, None)
         reference = example.reference
         references = reference.ents if key is None else reference.spans.get(key, ())
         gold: list[Span] = []
@@ -339,18 +337,16 @@ class HerdnerConsistency(EntityPipe):
             start, end = task.aligned.to_document_range(span.start, span.end)
             if start < end and span.label_ not in self.ignore_labels and not task.hidden[start:end].any():
                 gold.append(Span(start, end, span.label_))
-        return _TrainingPair(doc, entities, task, gold)
+        return _TrainingPair(doc, task, gold)
 
     def _learn(self, pairs: Sequence[_TrainingPair], labels: tuple[str, ...], l2: float) -> None:
         layer = self._untrained_layer(labels)
         scores, tokens, tags, offsets = list[Floats](), list[list[str]](), list[list[str]](), list[NDArray[np.int64]]()
-        for doc, entities, task, gold in pairs:
+        for doc, task, gold in pairs:
             if task.tokens:
                 linked = linked_tokens(len(task.tokens), layer.links(task.tokens, task.offsets))
                 parser_probabilities = self._parser_probabilities(doc)
-                scores.append(
-                    task.scores(entities, labels, linked, self.noise, parser_probabilities, unchanged=UNCHANGED)[0]
-                )
+                scores.append(task.scores(labels, linked, self.noise, parser_probabilities, unchanged=UNCHANGED)[0])
                 tokens.append(task.tokens)
                 tags.append(tags_from_spans(gold, len(task.tokens)))
                 offsets.append(offsets_outside(gold, task.offsets))

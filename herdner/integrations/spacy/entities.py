@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,13 +136,9 @@ def preceding_parser(nlp: Language, component: Any) -> Any:
         nlp: The pipeline.
         component: A component of the pipeline.
     """
-    parser = None
-    for _, pipe in nlp.pipeline:
-        if pipe is component:
-            break
-        if isinstance(pipe, EntityRecognizer):
-            parser = pipe
-    return parser
+    earlier = takewhile(lambda pipe: pipe is not component, (pipe for _, pipe in nlp.pipeline))
+    parsers = [pipe for pipe in earlier if isinstance(pipe, EntityRecognizer)]
+    return parsers[-1] if parsers else None
 
 
 def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: NDArray[np.int64]) -> Floats:

@@ -161,10 +161,8 @@ class HerdnerTagger(EntityPipe):
             if model is not None and (exists or not is_saved):
                 self._use_model(load(model).model_)
                 self._warn_about_language(nlp.lang or "")
-                unknown = set[str]() if isinstance(labels, str) else set(labels or {}) - set(self.tagger.labels)
-                if unknown:
-                    known = ", ".join(self.tagger.labels)
-                    raise ValueError(f"labels: the model has no label {min(unknown)!r}; it has {known}")
+                if not isinstance(labels, str):
+                    self._check_new_labels()
             if self._tagger is not None and self._names is not None:
                 self._tagger.finder(self._names)  # raises an error if the model does not have a label of the names
 
@@ -262,6 +260,12 @@ class HerdnerTagger(EntityPipe):
         self._labels = tuple(sorted(label for label in labels if label is not None))
         for label in self._labels:
             self.vocab.strings.add(label)  # here, because a memory zone removes strings that are added inside it
+
+    def _check_new_labels(self) -> None:
+        """Raise `ValueError` if the option ``labels`` renames a label that the configured model does not have."""
+        labels = self.tagger.labels
+        if unknown := sorted(set(self._new_labels or {}) - set(labels)):
+            raise ValueError(f"labels: the model has no label {unknown[0]!r}; it has {', '.join(labels)}")
 
     # --- training ---------------------------------------------------------------------------------------------------
 
@@ -397,13 +401,13 @@ class HerdnerTagger(EntityPipe):
     def _saved_parts(self) -> dict[str, SavedPart]:
         has_model = self._tagger is not None or self._configured_model is not None
 
+        def read_model(where: Path | io.BytesIO) -> None:
+            self._use_model(TaggerModel.load(where))
+
         def read_names(where: Path | io.BytesIO) -> None:
             self._names = configured_names(self._configured_names, where)
 
         return {
-            "model": SavedPart(
-                lambda: self.tagger.model_ if has_model else None,
-                lambda where: self._use_model(TaggerModel.load(where)),
-            ),
+            "model": SavedPart(lambda: self.tagger.model_ if has_model else None, read_model),
             "names": SavedPart(lambda: self.names, read_names),
         }

@@ -224,6 +224,7 @@ class ConsistencyTask(NamedTuple):
     White space is not a token.
 
     Attributes:
+        entities: All entities of the ``Doc``, before the layer.
         aligned: The document of n tokens.
         tokens: Texts of the tokens; `HIDDEN` for tokens that must keep their tags.
         offsets: int64[S + 1], sentence offsets; no span crosses one.
@@ -232,6 +233,7 @@ class ConsistencyTask(NamedTuple):
         hidden: bool[n], whether each token must keep its tag.
     """
 
+    entities: DocEntities
     aligned: AlignedDocument
     tokens: list[str]
     offsets: NDArray[np.int64]
@@ -268,11 +270,10 @@ class ConsistencyTask(NamedTuple):
         for t in np.flatnonzero(hidden).tolist():
             tokens[t] = HIDDEN
         offsets = offsets_outside(spans, aligned.document.sentence_offsets)
-        return cls(aligned, tokens, offsets, [spans[i] for i in indices], indices, hidden)
+        return cls(entities, aligned, tokens, offsets, [spans[i] for i in indices], indices, hidden)
 
     def scores(
         self,
-        entities: DocEntities,
         labels: Sequence[str],
         linked: NDArray[np.bool_],
         noise: NoiseModel,
@@ -284,7 +285,6 @@ class ConsistencyTask(NamedTuple):
         """Return the log-potential of each tag at each token, and the tagger's confidence in each name.
 
         Args:
-            entities: The entities of the ``Doc``.
             labels: K labels.
             linked: bool[n], whether each token is linked to another one.
             noise: Error rates of the tagger.
@@ -307,7 +307,7 @@ class ConsistencyTask(NamedTuple):
         index = {label: k for k, label in enumerate(labels)}
         span_scores, confidences = list[Floats](), list[float | None]()
         for (start, _, label), i in zip(self.names, self.indices, strict=True):
-            row, confidence = row_of[start], entities.confidences[i]
+            row, confidence = row_of[start], self.entities.confidences[i]
             # If the parser prefers another label, another component has set the entity, and its scores do not apply.
             if confidence is None and row.any() and row[:-1].argmax() == index[label]:
                 span_scores.append(noise.parser_scores(row))
@@ -351,7 +351,6 @@ class ConsistencyTask(NamedTuple):
 
     def merge(
         self,
-        entities: DocEntities,
         spans: Sequence[Span],
         confidences: Sequence[float | None],
         tagger_confidences: Sequence[float | None],
@@ -360,7 +359,6 @@ class ConsistencyTask(NamedTuple):
         """Combine the entities that the layer has predicted with the entities that must not change.
 
         Args:
-            entities: The entities before the layer.
             spans: Names that the layer has predicted, as spans of the document's tokens.
             confidences: Probabilities of these names under the layer; None if unknown.
             tagger_confidences: The tagger's confidence in each name of the task. A name without links keeps this
@@ -376,12 +374,12 @@ class ConsistencyTask(NamedTuple):
         may_change = set(self.indices)
         rows: list[tuple[Span, float | None, DocSpan | None]] = [
             (_plain(span), confidence, span)
-            for i, (span, confidence) in enumerate(zip(*entities, strict=True))
+            for i, (span, confidence) in enumerate(zip(*self.entities, strict=True))
             if i not in may_change
         ]
         for span, doc_span, confidence in zip(spans, self.aligned.to_doc_spans(spans), confidences, strict=True):
             at = position.get(span)
-            original = None if at is None else entities.spans[self.indices[at]]
+            original = None if at is None else self.entities.spans[self.indices[at]]
             if at is not None and (confidence is None or not linked[span.start : span.end].any()):
                 confidence = tagger_confidences[at]
             rows.append((doc_span if original is None else _plain(original), confidence, original))
@@ -391,7 +389,7 @@ class ConsistencyTask(NamedTuple):
         for at in np.flatnonzero(self.agreed_names(links)).tolist():
             start, end, _ = self.names[at]
             if not covered[start:end].any():
-                original = entities.spans[self.indices[at]]
+                original = self.entities.spans[self.indices[at]]
                 rows.append((_plain(original), tagger_confidences[at], original))
         rows.sort(key=lambda row: row[0][:2])
         return ConsistentEntities([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
