@@ -52,23 +52,17 @@ def command(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _expanded_parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
-    """Return the parameters of a command, with those of its option groups, and the dataclass of each option group."""
+    """Return the parameters of a command or group, with those of its option groups, and the dataclass of each group."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {}
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(function).parameters.values():
         annotation = hints[parameter.name]
-        if not is_dataclass(annotation):
+        if isinstance(annotation, type) and is_dataclass(annotation):
+            groups[parameter.name] = annotation
+            parameters += _expanded_parameters(annotation)[0]
+        else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation))
-            continue
-        groups[parameter.name] = annotation
-        own = get_type_hints(annotation, include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=own[field.name]
-            )
-            for field in fields(annotation)
-        ]
     return parameters, groups
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.corpora.reading import FileAndFormat
     from herdner.evaluation.tabular import Tabular
-    from herdner.ner.inference import Inference
     from herdner.text.document import Document
 
 # fmt: off
@@ -131,13 +130,8 @@ def _check_no_model_options(context: typer.Context, option: str) -> None:
 def _score_predictions(
     gold_files: GoldFiles, source: FileAndFormat, seed: int, resamples: int, consistency: bool, names: bool
 ) -> list[Tabular]:
-    """Return the entity scores of predictions in a file and, on request, their consistency and coreference scores."""
-    import numpy as np
-
+    """Return the scores of predictions in a file (see `_score`)."""
     from herdner.evaluation.align import align_documents
-    from herdner.evaluation.consistency import measure_consistency
-    from herdner.evaluation.coreference import evaluate_names
-    from herdner.evaluation.scores import evaluate as score
     from herdner.text.labels import rename_labels
     from herdner.text.tokenize import Tokenizer
 
@@ -148,58 +142,56 @@ def _score_predictions(
     aligned = align_documents(gold, documents, name=source.path)
     for line in aligned.warnings():
         print_note(f"{source.path}: {line}")
-    predicted = aligned.documents
-    rng = np.random.default_rng(seed) if resamples else None
-    with show_activity("scoring"):
-        tables: list[Tabular] = [score(gold, predicted, rng=rng, n_resamples=resamples or 1)]
-        if consistency:
-            result = measure_consistency(gold, {source.path: predicted})
-            tables += [result, result.inconsistent_names]
-        if names:
-            tables.append(evaluate_names(gold, predicted, "predicted"))
-    return tables
+    return _score(gold, {source.path: aligned.documents}, seed, resamples, consistency, names)
 
 
 def _score_model(
     gold_files: GoldFiles, model: str, backend: str | None, set_: list[str] | None, seed: int, resamples: int,
     consistency: bool, names: bool,
 ) -> list[Tabular]:  # fmt: skip
-    """Return the entity scores of a model and, on request, consistency and coreference scores of its predictions."""
-    import numpy as np
-
+    """Return the scores of a model (see `_score`). The consistency of a model with links is also that without links."""
     import herdner
-    from herdner.evaluation.coreference import evaluate_names
-    from herdner.evaluation.scores import evaluate as score
-    from herdner.ner.identity import with_names
     from herdner.text.tokenize import Tokenizer
 
     tagger = herdner.load(model)
     inference = parse_inference(backend, set_, tagger)
     gold = gold_files.read_known(Tokenizer(tagger.model_.tokenizer), tagger.labels, f"model {model}")
     predicted, speed = tag_timed(tagger, gold, inference, seed)
+    has_links = inference.links and bool(tagger.model_.link_tables)
+    predictions = {"with links" if has_links else "without links": predicted}
+    if consistency and has_links:
+        unlinked = replace(inference, links=False)
+        predictions["without links"] = tag_timed(tagger, gold, unlinked, seed, "without links")[0]
+    return _score(gold, predictions, seed, resamples, consistency, names, tagger, speed)
+
+
+def _score(
+    gold: list[Document], predictions: dict[str, list[Document]], seed: int, resamples: int, consistency: bool,
+    names: bool, tagger: Tagger | None = None, speed: float | None = None,
+) -> list[Tabular]:  # fmt: skip
+    """Return the entity scores of the first predictions and, on request, the scores of consistency and of names.
+
+    The consistency is that of all predictions. With a tagger, names are evaluated also with the gold mentions.
+    """
+    import numpy as np
+
+    from herdner.evaluation.consistency import measure_consistency
+    from herdner.evaluation.coreference import evaluate_names
+    from herdner.evaluation.scores import evaluate as score
+    from herdner.ner.identity import with_names
+
+    predicted = next(iter(predictions.values()))
     with show_activity("scoring"):
         scores = score(
             gold, predicted, rng=np.random.default_rng(seed) if resamples else None, n_resamples=resamples or 1,
-            tokens_per_second=speed, known_labels=tagger.labels,
+            tokens_per_second=speed, known_labels=None if tagger is None else tagger.labels,
         )  # fmt: skip
-    tables: list[Tabular] = [scores]
-    if consistency:
-        tables += _measure_consistency(tagger, gold, predicted, inference, seed)
-    if names:  # once with gold mentions, and once with predicted mentions
-        tables += [evaluate_names(gold, map(with_names, gold), "gold"), evaluate_names(gold, predicted, "predicted")]
+        tables: list[Tabular] = [scores]
+        if consistency:
+            result = measure_consistency(gold, predictions)
+            tables += [result, result.inconsistent_names]
+        if names and tagger is not None:
+            tables.append(evaluate_names(gold, map(with_names, gold), "gold"))
+        if names:
+            tables.append(evaluate_names(gold, predicted, "predicted"))
     return tables
-
-
-def _measure_consistency(
-    tagger: Tagger, gold: list[Document], predicted: list[Document], inference: Inference, seed: int
-) -> list[Tabular]:
-    """Return the consistency of the predictions; for a model with links, also tag and measure without links."""
-    from herdner.evaluation.consistency import measure_consistency
-
-    has_links = inference.links and bool(tagger.model_.link_tables)
-    predictions = {"with links" if has_links else "without links": predicted}
-    if has_links:
-        unlinked = replace(inference, links=False)
-        predictions["without links"] = tag_timed(tagger, gold, unlinked, seed, "without links")[0]
-    result = measure_consistency(gold, predictions)
-    return [result, result.inconsistent_names]

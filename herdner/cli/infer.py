@@ -82,7 +82,7 @@ def infer(
         if not _has_answer(interrupt.result, task):
             raise
         is_interrupted, result = True, interrupt.result
-    if not is_interrupted:
+    else:
         _print_notes(result, task, backend if len(observed) < whole.n_variables else "exact", samples)
     values = _values(task, result, whole, observed, backend, samples)
     text = _format(task, values, whole, chosen)

@@ -256,12 +256,11 @@ def _load_base(context: typer.Context, base: str | None, language: str) -> tuple
     Raise `UsageError` for options that the base model determines.
     """
     from herdner import load
-    from herdner.text.sentences import ENGLISH, SentenceRules
     from herdner.text.tokenize import TokenizerSettings
 
     if base is None:
         with usage_errors("--language"):
-            return None, TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
+            return None, TokenizerSettings.of_language(language)
     for name in ("scheme", "language", "lexicon", "classes", "gazetteer", "link"):
         if is_set(context, name):
             raise UsageError(

@@ -76,8 +76,7 @@ def parser_message(error: ParserError) -> str:
 def _value_problem(error: ParserError) -> str:
     """Return the problem of a value that the parser rejected; errors of pydantic are described by their types."""
     causes: Any = getattr(error.__cause__, "errors", None)
-    cause: dict[str, Any]
-    cause = causes()[0] if causes is not None else {"ctx": {"error": error.message}}
+    cause: dict[str, Any] = causes()[0] if causes is not None else {"ctx": {"error": error.message}}
     details: dict[str, Any] = cause.get("ctx", {})
     if "error" in details:  # the message is complete
         return str(details["error"]).strip().removesuffix(".")

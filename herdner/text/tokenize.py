@@ -88,6 +88,18 @@ class TokenizerSettings:
         if not re.fullmatch("[a-z]{2,3}", self.language):
             raise ValueError(f"tokenizer language {self.language!r}: expected two or three letters, as in 'en'")
 
+    @classmethod
+    def of_language(cls, language: str) -> TokenizerSettings:
+        """Return the settings for training in a language: the sentence rules of English, or rules without word lists.
+
+        Args:
+            language: Language code of two or three letters.
+
+        Raises:
+            ValueError: The language code is invalid.
+        """
+        return cls(language, sentences=ENGLISH if language == "en" else SentenceRules())
+
     def to_dict(self) -> dict[str, Any]:
         """Return the tokenizer settings as a dict for JSON."""
         return asdict(self)

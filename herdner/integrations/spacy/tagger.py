@@ -47,7 +47,6 @@ from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.tagger import Tagger, load
 from herdner.text.labels import new_label, rename_labels
-from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.tags import Span
 from herdner.text.tokenize import TokenizerSettings
 
@@ -330,7 +329,7 @@ class HerdnerTagger(EntityPipe):
             based = None if base is None else load(base)
             language = str(nlp.lang if nlp is not None else self.vocab.lang)
             if based is None:
-                settings = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
+                settings = TokenizerSettings.of_language(language)
                 rules = ["same-word"] if rules is None else rules
                 own: dict[str, Any] = {"lexicon": self._lexicon(lexicon, language), "tokenizer": settings}
             elif lexicon is not None:
