@@ -105,7 +105,7 @@ def convert(
     from herdner.corpora.reading import parse_source
     from herdner.text.tokenize import Tokenizer
 
-    format_ = choose_format(format_, None if output == "-" else output, "jsonl")
+    format_ = choose_format(format_, output, "jsonl")
     if encoding:
         check_encoding(encoding)
     check_format(input_)

@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from herdner.evaluation.tabular import Tabular
     from herdner.text.document import Document
 
-# fmt: off
-CompareOption = Annotated[tuple[str, str] | None, typer.Option(
-    "--compare", metavar="A B", help="Test whether B is better than A. A and B are MODEL, MODEL@BACKEND, "
-    "MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of predictions.")]
-PredictionsOption = Annotated[str | None, typer.Option(
-    "--predictions", metavar="FILE:FORMAT", help="Score the predictions of this file instead of a model.")]
-RenameOrKeepOption = Annotated[bool | None, typer.Option(
-    "--rename-labels/--keep-labels", help="Rename the labels of known corpora to PER, LOC and ORG; drop others "
-    "[default: rename if the model knows no other labels].")]
-IntervalResamplesOption = Annotated[int | None, typer.Option(
-    "--resamples", min=0, max=opt.MAX_RESAMPLES, help="Bootstrap samples; 0 computes no interval [default: 1000; 10000 "
-    "with --compare].")]
-# fmt: on
-
 
 @command
 def evaluate(
@@ -46,11 +32,18 @@ def evaluate(
     model: opt.ModelOption = "en",
     backend: opt.BackendOption = None,
     set_: opt.SetOption = None,
-    predictions: PredictionsOption = None,
-    compare: CompareOption = None,
+    predictions: Annotated[str | None, typer.Option(
+        "--predictions", metavar="FILE:FORMAT", help="Score the predictions of this file instead of a model.")] = None,
+    compare: Annotated[tuple[str, str] | None, typer.Option(
+        "--compare", metavar="A B", help="Test whether B is better than A. A and B are MODEL, MODEL@BACKEND, "
+        "MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of predictions.")] = None,
     seed: opt.SeedOption = 0,
-    rename_labels: RenameOrKeepOption = None,
-    resamples: IntervalResamplesOption = None,
+    rename_labels: Annotated[bool | None, typer.Option(
+        "--rename-labels/--keep-labels", help="Rename the labels of known corpora to PER, LOC and ORG; drop others "
+        "[default: rename if the model knows no other labels].")] = None,
+    resamples: Annotated[int | None, typer.Option(
+        "--resamples", min=0, max=opt.MAX_RESAMPLES, help="Bootstrap samples; 0 computes no interval [default: 1000; "
+        "10000 with --compare].")] = None,
     rename: opt.RenameOption = None,
     case: Annotated[Literal["lower", "upper"] | None, typer.Option(
         metavar="lower|upper", help="Convert the text to lower or upper case before tagging.")] = None,

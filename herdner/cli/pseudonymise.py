@@ -31,9 +31,6 @@ MAX_WORDS = 10  # largest number of remaining words in the message on stderr
 MapOption = Annotated[str, typer.Option(
     "--map", metavar="FILE", help="Map of names and pseudonyms (JSON, mode 0600), with which the names can be "
     "restored.")]
-StandoffOption = Annotated[str | None, typer.Option(
-    "--standoff", metavar="FILE", help="Also write this file: JSON lines with the replaced ranges of each "
-    "document, without originals.")]
 # fmt: on
 
 
@@ -59,7 +56,9 @@ def pseudonymise(
     format_: Annotated[Literal["text", "jsonl"] | None, typer.Option(
         "--format", "-f", metavar="text|jsonl", help="Format of the output [default: by the extension of --output, "
         "else text for text files, jsonl for tables and other files with several documents].")] = None,
-    standoff: StandoffOption = None,
+    standoff: Annotated[str | None, typer.Option(
+        "--standoff", metavar="FILE", help="Also write this file: JSON lines with the replaced ranges of each "
+        "document, without originals.")] = None,
     report: Annotated[str | None, typer.Option(
         "--report", metavar="FILE", help="Also write this file: JSON lines of the common words that remain in a text "
         "although a replaced name contains them.")] = None,

@@ -23,54 +23,40 @@ if TYPE_CHECKING:
 FORMATS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": "html", "": "md"}  # by file extension
 
 
-# fmt: off
-GoldArgument = Annotated[list[str], typer.Argument(
-    metavar="FILE:FORMAT", help="File of gold documents, as in dev.conll:conll.")]
-ReportPredictionsOption = Annotated[list[str] | None, typer.Option(
-    "--predictions", metavar="FILE:FORMAT", help="File of predictions; may be repeated.")]
-BeforeOption = Annotated[str | None, typer.Option(
-    "--before", metavar="FILE:FORMAT", help="File of predictions with the name 'before' in the report.")]
-AfterOption = Annotated[str | None, typer.Option(
-    "--after", metavar="FILE:FORMAT", help="File of predictions with the name 'after' in the report.")]
-PredictionNameOption = Annotated[list[str] | None, typer.Option(
-    "--name", help="Name of a file of predictions in the report; one for each file, in order.")]
-GoldLabelsOption = Annotated[bool, typer.Option(
-    "--gold-labels", help="Leave out predicted entities whose label no gold entity has.")]
-ReportFormatOption = Annotated[Literal["md", "html", "json"] | None, typer.Option(
-    "--format", "-f", help="Format of the report [default: by the extension of --output, else md].")]
-ReportOutputOption = Annotated[str | None, typer.Option(
-    "--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")]
-MaxErrorsOption = Annotated[int, typer.Option(
-    "--max-errors", min=0, max=100_000, help="Number of frequent errors to list.")]
-ExamplesOption = Annotated[int, typer.Option("--examples", min=0, max=1000, help="Number of examples for each error.")]
-ReportResamplesOption = Annotated[int, typer.Option(
-    "--resamples", min=1, max=opt.MAX_RESAMPLES, help="Number of bootstrap samples, and of random swaps for "
-    "the p-values.")]
-# fmt: on
-
-
 @command
 def report(
-    files: GoldArgument,
+    files: Annotated[list[str], typer.Argument(
+        metavar="FILE:FORMAT", help="File of gold documents, as in dev.conll:conll.")],
     tables: TableOptions,
     input_: opt.InputOption = None,
-    predictions: ReportPredictionsOption = None,
-    before: BeforeOption = None,
-    after: AfterOption = None,
-    name: PredictionNameOption = None,
+    predictions: Annotated[list[str] | None, typer.Option(
+        "--predictions", metavar="FILE:FORMAT", help="File of predictions; may be repeated.")] = None,
+    before: Annotated[str | None, typer.Option(
+        "--before", metavar="FILE:FORMAT", help="File of predictions with the name 'before' in the report.")] = None,
+    after: Annotated[str | None, typer.Option(
+        "--after", metavar="FILE:FORMAT", help="File of predictions with the name 'after' in the report.")] = None,
+    name: Annotated[list[str] | None, typer.Option(
+        "--name", help="Name of a file of predictions in the report; one for each file, in order.")] = None,
     rename: opt.RenameOption = None,
     rename_labels: opt.RenameLabelsOption = False,
-    gold_labels: GoldLabelsOption = False,
-    format_: ReportFormatOption = None,
-    output: ReportOutputOption = None,
-    max_errors: MaxErrorsOption = 20,
-    examples: ExamplesOption = 3,
-    resamples: ReportResamplesOption = 10_000,
+    gold_labels: Annotated[bool, typer.Option(
+        "--gold-labels", help="Leave out predicted entities whose label no gold entity has.")] = False,
+    format_: Annotated[Literal["md", "html", "json"] | None, typer.Option(
+        "--format", "-f", help="Format of the report [default: by the extension of --output, else md].")] = None,
+    output: Annotated[str | None, typer.Option(
+        "--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")] = None,
+    max_errors: Annotated[int, typer.Option(
+        "--max-errors", min=0, max=100_000, help="Number of frequent errors to list.")] = 20,
+    examples: Annotated[int, typer.Option(
+        "--examples", min=0, max=1000, help="Number of examples for each error.")] = 3,
+    resamples: Annotated[int, typer.Option(
+        "--resamples", min=1, max=opt.MAX_RESAMPLES, help="Number of bootstrap samples, and of random swaps for the "
+        "p-values.")] = 10_000,
     unit: opt.UnitOption = None,
     seed: opt.SeedOption = 0,
     encoding: opt.EncodingOption = "utf-8",
     strict: opt.StrictOption = False,
-) -> None:
+) -> None:  # fmt: skip
     """Evaluate a tagger's predicted entities against gold documents; write a report in Markdown, JSON or HTML.
 
     For example: herdner report gold.conll:conll --before chain.jsonl --after links.jsonl --output report.html

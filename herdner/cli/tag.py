@@ -33,27 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # fmt: off
-FormatOption = Annotated[str | None, typer.Option(
-    "--format", "-f", metavar="FORMAT", help="text, jsonl, csv, html, conll, spacy, label-studio, ... [default: by the "
-    "extension of --output, else text]; with --cluster jsonl or parquet [default: jsonl].")]
 OutputOption = Annotated[str | None, typer.Option(
     "--output", "-o", help="Write this file instead of standard output. It appears when it is complete. The extensions "
     ".gz, .bz2, .xz and .zst compress it. Documents that fail are left out.")]
-ConfidenceOption = Annotated[float | None, typer.Option(
-    "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence, with all their mentions.")]
-ConfidenceOfOption = Annotated[Literal["name", "mention"], typer.Option(
-    "--min-confidence-of", help="Compare --min-confidence with the mean confidence of all mentions of a name, or with "
-    "each mention.")]
-JobsOption = Annotated[int | None, typer.Option(
-    "--jobs", "-j", min=1, help="Number of threads; with --cluster, of processes [default: 1; with --cluster: all].")]
-ResumeOption = Annotated[bool, typer.Option(
-    "--resume", help="Keep the names of finished documents in OUTPUT.unfinished until the output is complete. If the "
-    "run is interrupted, the same command continues it. Requires --output.")]
-CollectionOption = Annotated[bool, typer.Option(
-    "--collection", help="Tag all input files as one collection, in two passes: the labels of a name in some documents "
-    "are evidence for its label in the other documents.")]
-ClusterOption = Annotated[str | None, typer.Option(
-    "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786.")]
 # fmt: on
 
 
@@ -77,14 +59,27 @@ class TagOutput(NamedTuple):
 def tag(
     texts: TextOptions,
     tagging: TaggingOptions,
-    format_: FormatOption = None,
+    format_: Annotated[str | None, typer.Option(
+        "--format", "-f", metavar="FORMAT", help="text, jsonl, csv, html, conll, spacy, label-studio, ... [default: by "
+        "the extension of --output, else text]; with --cluster jsonl or parquet [default: jsonl].")] = None,
     output: OutputOption = None,
-    min_confidence: ConfidenceOption = None,
-    min_confidence_of: ConfidenceOfOption = "name",
-    jobs: JobsOption = None,
-    resume: ResumeOption = False,
-    collection: CollectionOption = False,
-    cluster: ClusterOption = None,
+    min_confidence: Annotated[float | None, typer.Option(
+        "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence, with all their "
+        "mentions.")] = None,
+    min_confidence_of: Annotated[Literal["name", "mention"], typer.Option(
+        "--min-confidence-of", help="Compare --min-confidence with the mean confidence of all mentions of a name, or "
+        "with each mention.")] = "name",
+    jobs: Annotated[int | None, typer.Option(
+        "--jobs", "-j", min=1, help="Number of threads; with --cluster, of processes [default: 1; with --cluster: "
+        "all].")] = None,
+    resume: Annotated[bool, typer.Option(
+        "--resume", help="Keep the names of finished documents in OUTPUT.unfinished until the output is complete. If "
+        "the run is interrupted, the same command continues it. Requires --output.")] = False,
+    collection: Annotated[bool, typer.Option(
+        "--collection", help="Tag all input files as one collection, in two passes: the labels of a name in some "
+        "documents are evidence for its label in the other documents.")] = False,
+    cluster: Annotated[str | None, typer.Option(
+        "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786.")] = None,
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input in each part, with --cluster.")] = 8,
     strict: opt.StrictOption = False,
 ) -> None:  # fmt: skip

@@ -36,64 +36,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+
 # fmt: off
-TrainOption = Annotated[list[str], typer.Option(
-    "--train", metavar="FILE:FORMAT", help="Annotated file to learn from; may be repeated.")]
-DevOption = Annotated[list[str] | None, typer.Option(
-    "--dev", metavar="FILE:FORMAT", help="Annotated file to score the model on; may be repeated.")]
-BaseOption = Annotated[str | None, typer.Option(
-    "--base", metavar="MODEL", help="Adapt this model. Its features, tag scheme, word classes and links stay; its "
-    "weights are the centre of the L2 penalty. The files may have new labels.")]
-WeightOption = Annotated[list[float] | None, typer.Option(
-    "--weight", min=0, help="Weight of the documents of a --train file; one for each file, in the same order.")]
-GuidelineOption = Annotated[str | None, typer.Option(
-    "--guideline", metavar="FILE", help="The --train files follow different annotation guidelines: learn from all, and "
-    "tag by the guidelines of this file.")]
-LexiconOption = Annotated[str | None, typer.Option(
-    "--lexicon", metavar="MODEL", help="Model from which to take word classes and gazetteers, or none [default: en for "
-    "English, else none].")]
-ClassesOption = Annotated[bool, typer.Option(
-    "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead of the classes of "
-    "--lexicon.")]
-GazetteerOption = Annotated[list[Path] | None, typer.Option(
-    "--gazetteer", help="File with one name per line and # before comments; may be repeated.")]
-LinkOption = Annotated[list[str] | None, typer.Option(
-    "--link", metavar="RULE", help="Rule that links mentions: same-word, same-stem, acronym, last-name, company, with "
-    "options as in same-word:nearest=5; may be repeated; none: a linear chain without links [default: same-word].")]
-ObjectiveOption = Annotated[Literal["pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc"], typer.Option(
-    "--objective", help="Objective for learning the link tables.")]
-L2Option = Annotated[float, typer.Option("--l2", min=0, help="L2 penalty on the link tables.")]
-JointOption = Annotated[bool, typer.Option("--joint", help="Learn the transitions of the chain together with links.")]
-FoldsOption = Annotated[int, typer.Option(
-    "--folds", min=1, help="Number of folds. The links are learned from predictions on held-out folds.")]
-FigureOption = Annotated[Path | None, typer.Option(
-    "--figure", help="Draw the learning curve of the links (extra: evaluate).")]
-C1Option = Annotated[float, typer.Option("--c1", min=0, help="L1 penalty of the linear-chain model.")]
-C2Option = Annotated[float | None, typer.Option(
-    "--c2", min=0, help="L2 penalty of the linear-chain model; ten times as large for weights of a --base [default: "
-    "0.3].")]
-MinFreqOption = Annotated[int | None, typer.Option(
-    "--min-freq", min=1, help="Drop features that occur fewer times [default: 2; with --base 1].")]
-IterationsOption = Annotated[int, typer.Option("--iterations", min=1, help="Largest number of L-BFGS iterations.")]
-TrainerOption = Annotated[Literal["herdner", "crfsuite"], typer.Option(
-    "--trainer", help="Trainer of the chain. Both minimise the same objective.")]
-SchemeOption = Annotated[Literal["iobes", "iob2", "iob1", "bilou"], typer.Option(
-    "--scheme", help="Tag scheme of the model.")]
-WeightTypeOption = Annotated[Literal["float64", "float32", "float16"], typer.Option(
-    "--weight-type", help="Type of the stored weights.")]
-LanguageOption = Annotated[str, typer.Option("--language", help="Language of the tokenizer and of word classes.")]
-# fmt: on
-
-
 @dataclass(frozen=True)
 class LinkOptions:
     """Options for links and for the training of link tables."""
 
-    link: LinkOption = None
-    objective: ObjectiveOption = "pseudo-likelihood"
-    l2: L2Option = 2.0
-    joint: JointOption = False
-    folds: FoldsOption = 4
+    link: Annotated[list[str] | None, typer.Option(
+        "--link", metavar="RULE", help="Rule that links mentions: same-word, same-stem, acronym, last-name, company, "
+        "with options as in same-word:nearest=5; may be repeated; none: a linear chain without links [default: "
+        "same-word].")] = None
+    objective: Annotated[Literal["pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc"], typer.Option(
+        "--objective", help="Objective for learning the link tables.")] = "pseudo-likelihood"
+    l2: Annotated[float, typer.Option("--l2", min=0, help="L2 penalty on the link tables.")] = 2.0
+    joint: Annotated[bool, typer.Option(
+        "--joint", help="Learn the transitions of the chain together with links.")] = False
+    folds: Annotated[int, typer.Option(
+        "--folds", min=1, help="Number of folds. The links are learned from predictions on held-out folds.")] = 4
 
     def card(self) -> dict[str, object]:
         """Return the options as an entry of the model card."""
@@ -107,35 +66,56 @@ class LinkOptions:
 class LexiconOptions:
     """Options for word classes and gazetteers."""
 
-    lexicon: LexiconOption = None
-    classes: ClassesOption = False
-    gazetteer: GazetteerOption = None
+    lexicon: Annotated[str | None, typer.Option(
+        "--lexicon", metavar="MODEL", help="Model from which to take word classes and gazetteers, or none [default: en "
+        "for English, else none].")] = None
+    classes: Annotated[bool, typer.Option(
+        "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead of the classes of "
+        "--lexicon.")] = False
+    gazetteer: Annotated[list[Path] | None, typer.Option(
+        "--gazetteer", help="File with one name per line and # before comments; may be repeated.")] = None
+# fmt: on
 
 
 @command
 def train(
     context: typer.Context,
-    train: TrainOption,
+    train: Annotated[list[str], typer.Option(
+        "--train", metavar="FILE:FORMAT", help="Annotated file to learn from; may be repeated.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     links: LinkOptions,
     words: LexiconOptions,
     tables: TableOptions,
-    base: BaseOption = None,
-    weight: WeightOption = None,
-    guideline: GuidelineOption = None,
-    dev: DevOption = None,
+    base: Annotated[str | None, typer.Option(
+        "--base", metavar="MODEL", help="Adapt this model. Its features, tag scheme, word classes and links stay; its "
+        "weights are the centre of the L2 penalty. The files may have new labels.")] = None,
+    weight: Annotated[list[float] | None, typer.Option(
+        "--weight", min=0, help="Weight of the documents of a --train file; one for each file, in the same "
+        "order.")] = None,
+    guideline: Annotated[str | None, typer.Option(
+        "--guideline", metavar="FILE", help="The --train files follow different annotation guidelines: learn from all, "
+        "and tag by the guidelines of this file.")] = None,
+    dev: Annotated[list[str] | None, typer.Option(
+        "--dev", metavar="FILE:FORMAT", help="Annotated file to score the model on; may be repeated.")] = None,
     input_: opt.InputOption = None,
     rename_labels: opt.RenameLabelsOption = False,
     rename: opt.RenameOption = None,
-    c1: C1Option = 0.0,
-    c2: C2Option = None,
-    min_freq: MinFreqOption = None,
-    iterations: IterationsOption = 80,
-    trainer: TrainerOption = "herdner",
-    scheme: SchemeOption = "iobes",
-    figure: FigureOption = None,
-    weight_type: WeightTypeOption = "float32",
-    language: LanguageOption = "en",
+    c1: Annotated[float, typer.Option("--c1", min=0, help="L1 penalty of the linear-chain model.")] = 0.0,
+    c2: Annotated[float | None, typer.Option(
+        "--c2", min=0, help="L2 penalty of the linear-chain model; ten times as large for weights of a --base "
+        "[default: 0.3].")] = None,
+    min_freq: Annotated[int | None, typer.Option(
+        "--min-freq", min=1, help="Drop features that occur fewer times [default: 2; with --base 1].")] = None,
+    iterations: Annotated[int, typer.Option("--iterations", min=1, help="Largest number of L-BFGS iterations.")] = 80,
+    trainer: Annotated[Literal["herdner", "crfsuite"], typer.Option(
+        "--trainer", help="Trainer of the chain. Both minimise the same objective.")] = "herdner",
+    scheme: Annotated[Literal["iobes", "iob2", "iob1", "bilou"], typer.Option(
+        "--scheme", help="Tag scheme of the model.")] = "iobes",
+    figure: Annotated[Path | None, typer.Option(
+        "--figure", help="Draw the learning curve of the links (extra: evaluate).")] = None,
+    weight_type: Annotated[Literal["float64", "float32", "float16"], typer.Option(
+        "--weight-type", help="Type of the stored weights.")] = "float32",
+    language: Annotated[str, typer.Option("--language", help="Language of the tokenizer and of word classes.")] = "en",
     strict: opt.StrictOption = False,
 ) -> None:  # fmt: skip
     """Train a model on annotated files, and score the model on development files.

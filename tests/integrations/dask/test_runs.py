@@ -9,21 +9,39 @@ import signal
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from commands import Call
 from data import REPOSITORY
 from distributed import Client
 
-from herdner.integrations.dask import tag_files
+import herdner
+from herdner.integrations.dask import run, tag_files
 from herdner.integrations.dask.manifest import InputSlice
 from herdner.integrations.dask.slices import join_slices
+from herdner.integrations.dask.worker import model_bytes
+from herdner.ner.known_names import CollectionNames
 from herdner.ner.language import LanguageWarning
 from herdner.text.io.plain import PIECE_CHARACTERS
 
 Alone = Callable[..., bytes]
 Joined = Callable[[Path], bytes]
 SMALL = 6_000  # bytes of a part
+
+
+def test_the_names_of_a_collection_that_is_too_large_to_count_exactly_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = herdner.load("en")
+    names = CollectionNames(tagger.labels)
+    names.add(tagger.tag("Ada Lovelace met Charles Babbage in London."))
+    names._to_sketch()
+    assert len(names) == 0
+    monkeypatch.setattr(run, "_results", lambda *_: (each for each in [(0, names)]))
+    job: Any = SimpleNamespace(name="job", model=model_bytes("en"))
+    manifest: Any = SimpleNamespace(inputs=[], parts=[])
+    gathered = run._gather(cast("Client", None), job, manifest)
+    assert (gathered.n_documents, gathered.is_exact) == (1, False)
 
 
 def test_the_parts_are_what_one_process_writes(
