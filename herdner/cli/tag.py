@@ -39,22 +39,6 @@ OutputOption = Annotated[str | None, typer.Option(
 # fmt: on
 
 
-class TagOutput(NamedTuple):
-    """Destination and format of the documents that a command writes.
-
-    Attributes:
-        path: Path of the file; None and "-" are standard output.
-        format: Name of the format.
-        column: Column of the texts, for tables.
-        has_headings: Whether to print the id of each document above its text.
-    """
-
-    path: str | None
-    format: str
-    column: str = "text"
-    has_headings: bool = False
-
-
 @command
 def tag(
     texts: TextOptions,
@@ -112,9 +96,9 @@ def tag(
         )  # fmt: skip
         return
     inputs = texts.expand()
-    target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
+    output_format = choose_format(format_, output)
     check_output(output, [*(each.path for each in inputs), *tagging.files()])
-    _check_resume(resume, target)
+    journal_path = _check_resume(resume, output)
     for option in ["--resume"] * resume + ["--collection"] * collection:
         _check_read_twice(option, inputs)
     tagger, inference = tagging.load(min_confidence=min_confidence, min_confidence_of=min_confidence_of)
@@ -124,14 +108,15 @@ def tag(
         names = _gather(documents, len(inputs), tagger, inference, tagging.seed, jobs or 1)
         inference = replace(inference, collection=names)
     outcomes = partial(tagger.outcomes, inference=inference, seed=tagging.seed, n_jobs=jobs or 1)
-    run = TagRun(documents, len(inputs), outcomes, LanguageMessages(tagger), status)
+    writer_options = {"has_headings": have_headings(inputs), "column": texts.column}
+    run = TagRun(documents, len(inputs), outcomes, LanguageMessages(tagger), status, output_format, writer_options)
     if resume:
         settings = _run_settings(texts, tagging, inference, inputs, strict)
-        _tag_resumably(run, target, settings, tagger.model_.tokenizer)
+        _tag_resumably(run, journal_path, settings, tagger.model_.tokenizer)
     else:
         is_terminal = output in (None, "-") and sys.stdout.isatty()
         with run.results(visible=not is_terminal) as results:
-            _write(status.successes(results), target, status)
+            run.write(status.successes(results))
     logger.info("documents: %d, tokens: %d, failures: %d", status.documents, status.tokens, status.failures)
     status.exit_on_failure()
 
@@ -168,14 +153,16 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
 
 
 class TagRun(NamedTuple):
-    """Functions that read and tag the documents of a run, and its counts.
+    """Functions that read and tag the documents of a run, its counts, and its output.
 
     Attributes:
         read: Function that reads documents and failures.
         n_inputs: Number of input files.
         tag: Function that tags the documents.
         languages: Messages about texts in other languages.
-        status: Counts of the run.
+        status: Counts of the run, and the path of the output.
+        format: Name of the output format.
+        writer_options: Options of writers; each format gets those it has.
     """
 
     read: Callable[..., Iterator[Document | Failure]]
@@ -183,6 +170,8 @@ class TagRun(NamedTuple):
     tag: Callable[..., Iterator[Document | Failure]]
     languages: LanguageMessages
     status: RunStatus
+    format: str
+    writer_options: Mapping[str, object]
 
     @contextmanager
     def results(self, visible: bool = True, first: int = 0) -> Generator[Iterator[Document | Failure]]:
@@ -205,18 +194,20 @@ class TagRun(NamedTuple):
 
             yield update_then_tag()
 
+    def write(self, documents: Iterable[Document]) -> None:
+        """Write documents to the output, unless the status then says that the command must not write it.
 
-def _write(documents: Iterable[Document], output: TagOutput, status: RunStatus) -> None:
-    """Write documents to the output, unless ``status`` then says that the command must not write it."""
-    from herdner.corpora.formats import FORMATS, file_options, write_documents
+        Args:
+            documents: Tagged documents.
+        """
+        from herdner.corpora.formats import FORMATS, file_options, write_documents
 
-    writer_options = {"has_headings": output.has_headings, "column": output.column}
-    supported = FORMATS[output.format].write_options
-    options = {key: value for key, value in writer_options.items() if key in supported}
-    options |= file_options(output.format, output.path or "-")
-    with open_output(output.path) as stream:
-        write_documents(documents, stream, output.format, **options)
-        status.exit_without_output()  # before the output replaces an older file
+        supported, output = FORMATS[self.format].write_options, self.status.output
+        options = {key: value for key, value in self.writer_options.items() if key in supported}
+        options |= file_options(self.format, output or "-")
+        with open_output(output) as stream:
+            write_documents(documents, stream, self.format, **options)
+            self.status.exit_without_output()  # before the output replaces an older file
 
 
 # --- collections
@@ -263,17 +254,18 @@ def _no_parse_warnings() -> Generator[None]:
 # --- runs that continue after an interruption
 
 
-def _check_resume(resume: bool, output: TagOutput) -> None:
-    """Raise a usage error for ``--resume`` without a file; without ``--resume``, print a note about an earlier run."""
-    if output.path in (None, "-"):
+def _check_resume(resume: bool, output: str | None) -> Path:
+    """Return the path of the journal. Without ``--resume``, print a note if there is a journal of an earlier run.
+
+    Raise a usage error for ``--resume`` without a file.
+    """
+    path = Path(f"{output}.unfinished")
+    if output in (None, "-"):
         if resume:
             raise UsageError("--resume continues an interrupted output file; add --output FILE")
-    elif not resume and (path := _journal_path(output)).exists():
+    elif not resume and path.exists():
         print_note(f"{path}: results of an interrupted run; add --resume to continue it, or delete this file")
-
-
-def _journal_path(output: TagOutput) -> Path:
-    return Path(f"{output.path}.unfinished")
+    return path
 
 
 def _run_settings(
@@ -300,7 +292,7 @@ def _file_version(path: str) -> tuple[object, ...]:
 
 
 def _tag_resumably(
-    run: TagRun, output: TagOutput, settings: Mapping[str, object], tokenizer: TokenizerSettings
+    run: TagRun, journal_path: Path, settings: Mapping[str, object], tokenizer: TokenizerSettings
 ) -> None:
     """Tag the input files, and keep the results in a journal until the output is complete.
 
@@ -310,7 +302,7 @@ def _tag_resumably(
     from herdner.text.tokenize import Tokenizer
 
     status = run.status
-    with Journal.open(_journal_path(output), settings) as journal:
+    with Journal.open(journal_path, settings) as journal:
         n_done = journal.n_documents + journal.n_failures
         if n_done:
             done = format_count(n_done, "finished document")
@@ -329,12 +321,12 @@ def _tag_resumably(
             status.exit_without_output()
             with show_files("writing", run.n_inputs) as advance:
                 documents = journal.restore(_read_again(run, advance), Tokenizer(tokenizer))
-                _write(documents, output, status)
+                run.write(documents)
         except KeyboardInterrupt:
             print_note(f"{journal.path}: the same command continues the run")
             raise
         except ValueError:
-            if output.format != "jsonl":
+            if run.format != "jsonl":
                 print_note(
                     f"{journal.path}: has the results; the same command with --format jsonl writes all documents"
                 )

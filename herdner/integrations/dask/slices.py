@@ -242,7 +242,11 @@ def _read_slice(piece: InputSlice, format: str, options: ReadOptions) -> Iterato
         return
     source = _source(piece.path)
     if piece.unit == "rows":
-        yield from _read_rows(piece, source, options)
+        try:
+            with _open(piece.path, options) as stream:
+                yield from read_rows(stream, source, options.column, range(piece.begin, piece.end), piece.first)
+        except ValueError as error:
+            yield Failure(FormatError(f"{piece.path}: {error}"))
         return
     with _open(piece.path, options) as stream:
         stream.seek(piece.begin)
@@ -252,14 +256,6 @@ def _read_slice(piece: InputSlice, format: str, options: ReadOptions) -> Iterato
         return
     text = data.decode(options.encoding)
     yield Document.from_text(text, id=source.document_id(piece.first), fields={"offset": piece.offset})
-
-
-def _read_rows(piece: InputSlice, source: Source, options: ReadOptions) -> Iterator[Document | Failure]:
-    try:
-        with _open(piece.path, options) as stream:
-            yield from read_rows(stream, source, options.column, range(piece.begin, piece.end), piece.first)
-    except ValueError as error:
-        yield Failure(FormatError(f"{piece.path}: {error}"))
 
 
 def _read_file(path: str, format: str, options: ReadOptions) -> Iterator[Document | Failure]:

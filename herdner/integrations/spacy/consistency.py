@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,14 +83,6 @@ IGNORE_LABELS = ["CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", 
 LINK_STRENGTH = 1.0  # log-potential of a link whose ends have the same label; measured with the default `NoiseModel`
 MAX_LAYERS = 256  # cached layers, one for each set of labels
 DEFAULT_CONFIG = {"rules": RULES, "ignore_labels": IGNORE_LABELS, "scorer": SCORER}
-
-
-class _TrainingPair(NamedTuple):
-    """Training example of a skip-chain layer: a ``Doc`` with predicted entities, and gold names as token spans."""
-
-    doc: Doc
-    task: ConsistencyTask
-    gold: list[Span]
 
 
 @factory("herdner_consistency", requires=["doc.ents"], default_config=DEFAULT_CONFIG)
@@ -304,8 +296,8 @@ class HerdnerConsistency(EntityPipe):
         earlier = [] if nlp is None else self._preceding_components(nlp)
         with errors_name(self.name):
             pairs = [pair for example in get_examples() if (pair := self._pair(example, earlier)) is not None]
-            labels = {span.label for pair in pairs for span in (*pair.task.names, *pair.gold)}
-            if not any(pair.task.names for pair in pairs) or not any(pair.gold for pair in pairs):
+            labels = {span.label for task, gold in pairs for span in (*task.names, *gold)}
+            if not any(task.names for task, _ in pairs) or not any(gold for _, gold in pairs):
                 logger.info("%s: no example has entities of a trained component; the tables do not change", self.name)
                 return
             self._learn(pairs, tuple(sorted(labels - self.ignore_labels)), l2)
@@ -320,8 +312,10 @@ class HerdnerConsistency(EntityPipe):
                 components.append(pipe)
         return []
 
-    def _pair(self, example: Example, components: Sequence[Callable[[Doc], Doc]]) -> _TrainingPair | None:
-        """Return the predicted and gold entities of an example; None if no component sets entities in its ``Doc``."""
+    def _pair(
+        self, example: Example, components: Sequence[Callable[[Doc], Doc]]
+    ) -> tuple[ConsistencyTask, list[Span]] | None:
+        """Return the task of an example, and its gold names as token spans; None if no component sets entities."""
         doc, key = example.predicted, self.spans_key
         if not is_annotated(doc, key):
             doc = doc.copy()
@@ -337,15 +331,15 @@ class HerdnerConsistency(EntityPipe):
             start, end = task.aligned.to_document_range(span.start, span.end)
             if start < end and span.label_ not in self.ignore_labels and not task.hidden[start:end].any():
                 gold.append(Span(start, end, span.label_))
-        return _TrainingPair(doc, task, gold)
+        return task, gold
 
-    def _learn(self, pairs: Sequence[_TrainingPair], labels: tuple[str, ...], l2: float) -> None:
+    def _learn(self, pairs: Sequence[tuple[ConsistencyTask, list[Span]]], labels: tuple[str, ...], l2: float) -> None:
         layer = self._untrained_layer(labels)
         scores, tokens, tags, offsets = list[Floats](), list[list[str]](), list[list[str]](), list[NDArray[np.int64]]()
-        for doc, task, gold in pairs:
+        for task, gold in pairs:
             if task.tokens:
                 linked = linked_tokens(len(task.tokens), layer.links(task.tokens, task.offsets))
-                parser_probabilities = self._parser_probabilities(doc)
+                parser_probabilities = self._parser_probabilities(task.doc)
                 scores.append(task.scores(labels, linked, self.noise, parser_probabilities, unchanged=UNCHANGED)[0])
                 tokens.append(task.tokens)
                 tags.append(tags_from_spans(gold, len(task.tokens)))

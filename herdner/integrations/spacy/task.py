@@ -224,6 +224,7 @@ class ConsistencyTask(NamedTuple):
     White space is not a token.
 
     Attributes:
+        doc: The ``Doc``.
         entities: All entities of the ``Doc``, before the layer.
         aligned: The document of n tokens.
         tokens: Texts of the tokens; `HIDDEN` for tokens that must keep their tags.
@@ -233,6 +234,7 @@ class ConsistencyTask(NamedTuple):
         hidden: bool[n], whether each token must keep its tag.
     """
 
+    doc: Doc
     entities: DocEntities
     aligned: AlignedDocument
     tokens: list[str]
@@ -270,7 +272,7 @@ class ConsistencyTask(NamedTuple):
         for t in np.flatnonzero(hidden).tolist():
             tokens[t] = HIDDEN
         offsets = offsets_outside(spans, aligned.document.sentence_offsets)
-        return cls(entities, aligned, tokens, offsets, [spans[i] for i in indices], indices, hidden)
+        return cls(doc, entities, aligned, tokens, offsets, [spans[i] for i in indices], indices, hidden)
 
     def scores(
         self,
