@@ -6,7 +6,7 @@ import importlib.resources
 import os
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -203,15 +203,13 @@ class Tagger(Estimator):
             TypeError: ``base`` or ``start`` is not a tagger.
         """
         # Imported here because tagging does not need the training code, whose import takes as long as tagging a page.
-        from herdner.ner.training.options import TrainingOptions
         from herdner.ner.training.pipeline import train_model
 
         for name, value in {"base": base, "start": start}.items():
             if not isinstance(value, Tagger | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public method
                 raise TypeError(f"`{name}` must be a Tagger, such as herdner.load('en'), or None, got {value!r:.60}")
-        options = TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
         model, curve = train_model(
-            options, map(as_document, documents), tags, development=development, base=base and base._model,
+            self, map(as_document, documents), tags, development=development, base=base and base._model,
             start=start and start._model,
             document_weights=document_weights, groups=groups, guideline=guideline, progress=progress, seed=seed,
         )  # fmt: skip

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from herdner.base.checks import check_integer, check_real
-from herdner.crf.learning import Learner
-from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain_template, skip_chain_template
+from herdner.crf.templates import LinearChain, SkipChain, linear_chain_template, skip_chain_template
 from herdner.crf.weights import ChainWeights
-from herdner.ner.features import FeaturePlan, default_plan
+from herdner.ner.features import default_plan
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.training.adapting import without_weights
-from herdner.text.tags import SCHEMES, Scheme
+from herdner.text.tags import SCHEMES
 from herdner.text.tokenize import TokenizerSettings
+
+if TYPE_CHECKING:
+    from herdner.ner.tagger import Tagger
 
 TrainerName = Literal["herdner", "crfsuite"]
 TRAINERS: tuple[TrainerName, ...] = get_args(TrainerName)
@@ -62,87 +62,73 @@ def regularisation(
     return Regularisation(c1, 0.3 if c2 is None else c2, min_freq, 10.0 if has_base else 1.0)
 
 
-@dataclass(frozen=True)
-class TrainingOptions:
-    """Training options of `herdner.Tagger`, whose documentation describes each option.
+def check_options(options: Tagger) -> None:
+    """Raise `ValueError` if a training option is invalid.
+
+    Args:
+        options: Tagger to be trained, whose parameters are the options.
 
     Raises:
-        ValueError: A parameter is unknown, or two parameters contradict each other.
+        ValueError: An option is unknown or out of range, or two options contradict each other.
     """
+    for name in ("c1", "c2", "tolerance"):
+        if getattr(options, name) is not None:
+            check_real(getattr(options, name), name, 0.0)
+    for name in ("min_freq", "max_iterations"):
+        if getattr(options, name) is not None:
+            check_integer(getattr(options, name), name, 0)
+    if options.trainer not in TRAINERS:
+        raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {options.trainer!r}")
+    if options.averaged and options.trainer != "herdner":
+        raise ValueError(
+            "`averaged` needs trainer='herdner', because the chains of CRFsuite may have different tags, got"
+            f" trainer={options.trainer!r}"
+        )
+    if options.scheme not in SCHEMES:
+        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {options.scheme!r}")
 
-    plan: FeaturePlan | None
-    lexicon: Lexicon | None
-    scheme: Scheme
-    constrained: bool
-    c1: float
-    c2: float | None
-    min_freq: int | None
-    max_iterations: int
-    tolerance: float
-    trainer: TrainerName
-    templates: Sequence[Template] | None
-    learner: Learner
-    n_folds: int
-    averaged: bool
-    calibrated: bool
-    tokenizer: TokenizerSettings | None
 
-    def __post_init__(self) -> None:
-        """Raise `ValueError` if a training option is invalid."""
-        for name in ("c1", "c2", "tolerance"):
-            if getattr(self, name) is not None:
-                check_real(getattr(self, name), name, 0.0)
-        for name in ("min_freq", "max_iterations"):
-            if getattr(self, name) is not None:
-                check_integer(getattr(self, name), name, 0)
-        if self.trainer not in TRAINERS:
-            raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {self.trainer!r}")
-        if self.averaged and self.trainer != "herdner":
-            raise ValueError(
-                "`averaged` needs trainer='herdner', because the chains of CRFsuite may have different tags, got"
-                f" trainer={self.trainer!r}"
-            )
-        if self.scheme not in SCHEMES:
-            raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
+def link_templates(options: Tagger, base: TaggerModel | None) -> list[SkipChain]:
+    """Return the link templates of the model to be trained.
 
-    def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
-        """Return the link templates of the model to be trained.
+    Args:
+        options: Tagger to be trained, whose parameters are the options.
+        base: Model that is adapted, whose templates are the default.
 
-        Args:
-            base: Model that is adapted, whose templates are the default.
+    Raises:
+        ValueError: The templates do not include the linear chain exactly once, a template is unknown, or
+            ``n_folds`` is below 1.
+    """
+    if options.n_folds < 1:
+        raise ValueError(f"`n_folds` must be at least 1, got {options.n_folds}")
+    if options.templates is None and base is not None:
+        return [each.template for each in base.link_tables]
+    default = (linear_chain_template(), skip_chain_template())
+    templates = default if options.templates is None else tuple(options.templates)
+    links = [template for template in templates if isinstance(template, SkipChain)]
+    n_chains = sum(isinstance(template, LinearChain) for template in templates)
+    if n_chains != 1 or len(links) < len(templates) - 1:
+        raise ValueError(
+            "`templates` must contain linear_chain_template() once, and otherwise only skip_chain_template(...),"
+            f" got {templates!r:.80}"
+        )
+    return links
 
-        Raises:
-            ValueError: The templates do not include the linear chain exactly once, a template is unknown, or
-                ``n_folds`` is below 1.
-        """
-        if self.n_folds < 1:
-            raise ValueError(f"`n_folds` must be at least 1, got {self.n_folds}")
-        if self.templates is None and base is not None:
-            return [each.template for each in base.link_tables]
-        default = (linear_chain_template(), skip_chain_template())
-        templates = default if self.templates is None else tuple(self.templates)
-        links = [template for template in templates if isinstance(template, SkipChain)]
-        n_chains = sum(isinstance(template, LinearChain) for template in templates)
-        if n_chains != 1 or len(links) < len(templates) - 1:
-            raise ValueError(
-                "`templates` must contain linear_chain_template() once, and otherwise only skip_chain_template(...),"
-                f" got {templates!r:.80}"
-            )
-        return links
 
-    def initial_model(self, base: TaggerModel | None) -> TaggerModel:
-        """Return a tagger model without weights, which has the features and tags of the training options.
+def initial_model(options: Tagger, base: TaggerModel | None) -> TaggerModel:
+    """Return a tagger model without weights, which has the features and tags of the training options.
 
-        Args:
-            base: Model that is adapted. The new model has its features, tags and tokenizer.
+    Args:
+        options: Tagger to be trained, whose parameters are the options.
+        base: Model that is adapted. The new model has its features, tags and tokenizer.
 
-        Raises:
-            ValueError: A parameter contradicts the base model.
-        """
-        if base is not None:
-            return without_weights(base, self.plan, self.lexicon, self.scheme, self.tokenizer)
-        lexicon = self.lexicon or Lexicon()
-        gazetteers = lexicon.gazetteers.names if lexicon.gazetteers else ()
-        plan = self.plan or default_plan(gazetteers, topics=lexicon.topics is not None)
-        tokenizer = self.tokenizer or TokenizerSettings()
-        return TaggerModel(ChainWeights.empty(), plan, lexicon, self.scheme, self.constrained, tokenizer)
+    Raises:
+        ValueError: A parameter contradicts the base model.
+    """
+    if base is not None:
+        return without_weights(base, options.plan, options.lexicon, options.scheme, options.tokenizer)
+    lexicon = options.lexicon or Lexicon()
+    gazetteers = lexicon.gazetteers.names if lexicon.gazetteers else ()
+    plan = options.plan or default_plan(gazetteers, topics=lexicon.topics is not None)
+    tokenizer = options.tokenizer or TokenizerSettings()
+    return TaggerModel(ChainWeights.empty(), plan, lexicon, options.scheme, options.constrained, tokenizer)

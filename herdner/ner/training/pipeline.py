@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from herdner.base.arrays import Floats
 from herdner.crf.learning import LearningCurve
@@ -21,14 +21,17 @@ from herdner.ner.training.corpus import TrainingCorpus, prepare_corpus
 from herdner.ner.training.guidelines import FeatureCopies
 from herdner.ner.training.held_out import fit_calibration, held_out_unaries, predict_held_out
 from herdner.ner.training.links import gold_states, learn_link_tables
-from herdner.ner.training.options import TrainingOptions, regularisation
+from herdner.ner.training.options import check_options, initial_model, link_templates, regularisation
 from herdner.ner.training.topics import with_topics
 from herdner.text.document import Document
 from herdner.text.tags import labels_of
 
+if TYPE_CHECKING:
+    from herdner.ner.tagger import Tagger
+
 
 def train_model(
-    options: TrainingOptions,
+    options: Tagger,
     documents: Iterable[Document],
     tags: Iterable[Sequence[str]] | None = None,
     *,
@@ -44,7 +47,7 @@ def train_model(
     """Train a tagger model in four steps: linear chain, chains of cross-validation folds, link tables and calibration.
 
     Args:
-        options: Parameters of the tagger.
+        options: Tagger to be trained, whose parameters are the options.
         documents: Documents with tokens.
         tags: Tags of each document; None uses the documents' own tags.
         development: Annotated documents on which iterations of link learning are scored.
@@ -62,7 +65,8 @@ def train_model(
     Raises:
         ValueError: The options, the documents or the models contradict each other.
     """
-    model = options.initial_model(base)
+    check_options(options)
+    model = initial_model(options, base)
     base_tags = () if base is None else base.weights.tags
     corpus = prepare_corpus(
         documents, tags, model.scheme, base_tags=base_tags, read=reader(model.plan, model.lexicon),
@@ -71,7 +75,7 @@ def train_model(
     warn_of_similar_labels(corpus.gold, base_tags)
     if base is None and options.plan is None:
         model = with_topics(model, corpus.documents, start, seed)
-    templates, train = options.link_templates(base), _make_trainer(options, model, corpus, base, start)
+    templates, train = link_templates(options, base), _make_trainer(options, model, corpus, base, start)
     check_link_costs(templates, len(corpus.tags))
 
     def train_chain(indices: Sequence[int] | None, stage: str) -> TaggerModel:
@@ -110,7 +114,7 @@ def train_model(
 
 
 def _make_trainer(
-    options: TrainingOptions,
+    options: Tagger,
     model: TaggerModel,
     corpus: TrainingCorpus,
     base: TaggerModel | None,
