@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 
 from herdner.base.checks import check_text
 from herdner.base.files import atomic_write, lock_file
@@ -46,28 +46,6 @@ class MappedName:
     pseudonym: str
     forms: dict[str, str] = field(default_factory=dict[str, str])
     words: dict[str, str] = field(default_factory=dict[str, str])
-
-
-class Proposals(Protocol):
-    """Protocol of an object that proposes pseudonyms."""
-
-    def propose_name(self, label: str, text: str) -> Iterator[str]:
-        """Yield candidate pseudonyms for the fullest form of a new name. The first unused candidate is taken.
-
-        Args:
-            label: Label of the name.
-            text: Fullest form of the name.
-        """
-        ...
-
-    def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield candidate pseudonyms for another form of a name. The first unused candidate is taken.
-
-        Args:
-            name: The name, which already has a pseudonym.
-            form: The new form.
-        """
-        ...
 
 
 class PseudonymMap:
@@ -136,27 +114,6 @@ class PseudonymMap:
         self.names.append(name)
         for form, pseudonym in ((name.text, name.pseudonym), *name.forms.items(), *name.words.items()):
             self.connect(pseudonym, form)
-
-    def pseudonym_of(self, label: str, text: str, key: str, form: str, proposals: Proposals) -> str:
-        """Return the pseudonym for one spelling (form) of a name. The name and its form are added if they are new.
-
-        Args:
-            label: Entity type or kind of identifier.
-            text: Fullest form of the name.
-            key: Key of the name.
-            form: Text of the mention.
-            proposals: Object that proposes pseudonyms.
-        """
-        name = self._by_key.get((label, key))
-        if name is None:
-            pseudonym = next(each for each in proposals.propose_name(label, text) if each not in self.originals)
-            name = MappedName(label, text, pseudonym, {text: pseudonym})
-            self.add(name, key)
-        if form not in name.forms:
-            pseudonym = next(each for each in proposals.propose_form(name, form) if each not in self.originals)
-            name.forms[form] = pseudonym
-            self.connect(pseudonym, form)
-        return name.forms[form]
 
     def connect(self, pseudonym: str, form: str) -> None:
         """Record that ``pseudonym``, which may be an invented word, stands for the original text ``form``.

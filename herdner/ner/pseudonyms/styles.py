@@ -7,7 +7,7 @@ import hmac
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from herdner.ner.pseudonyms.look_alikes import look_alikes, noun, prefix
+from herdner.ner.pseudonyms.look_alikes import StyleName, look_alikes, noun, prefix
 from herdner.ner.pseudonyms.pseudonym_map import MappedName, PseudonymMap
 from herdner.ner.pseudonyms.tokens import name_key
 
@@ -28,23 +28,30 @@ def letters(n: int) -> str:
     return result
 
 
-class NumberedStyle:
-    """Style of numbered pseudonyms: "Person 12" for the fullest form of a name, "Person 12b" for another form.
+class _ProposingStyle:
+    """Base class of the styles that propose pseudonyms for names and forms; the first unused proposal is taken."""
 
-    Args:
-        names: Map to which new names are added. New numbers follow the highest number of the map.
-        labels: Labels of the texts, in addition to those of the map and of ``NOUNS``.
-    """
-
-    def __init__(self, names: PseudonymMap, labels: Iterable[str] = ()) -> None:
-        """Find the highest number of each noun in the numbered pseudonyms of ``names``, such as 3 of "Person 3"."""
+    def __init__(self, names: PseudonymMap, style: StyleName, labels: Iterable[str]) -> None:
         self._names = names
-        self._pattern = look_alikes("numbered", {*labels, *names.labels})
-        self._last: Counter[str] = Counter()
-        for name in names.names:
-            first, _, number = name.pseudonym.rpartition(" ")
-            if number.isdecimal():
-                self._last[first] = max(self._last[first], int(number))
+        self._pattern = look_alikes(style, {*labels, *names.labels})
+
+    def propose_name(self, label: str, text: str) -> Iterator[str]:
+        """Yield candidate pseudonyms for the fullest form of a new name.
+
+        Args:
+            label: Entity type or kind of identifier.
+            text: Fullest form of the name.
+        """
+        raise NotImplementedError
+
+    def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
+        """Yield candidate pseudonyms for another form of a name.
+
+        Args:
+            name: The name, which already has a pseudonym.
+            form: The new form.
+        """
+        raise NotImplementedError
 
     def find(self, text: str) -> Iterator[tuple[int, int, bool]]:
         """Return an iterator over the strings that look like a pseudonym; see `PseudonymStyle.find`.
@@ -55,7 +62,7 @@ class NumberedStyle:
         return ((*match.span(), False) for match in self._pattern.finditer(text))
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym for one spelling (form) of a name.
+        """Return the pseudonym for one spelling (form) of a name. The name and its form are added if they are new.
 
         Args:
             label: Entity type or kind of identifier.
@@ -64,7 +71,35 @@ class NumberedStyle:
             form: Text of the mention.
             context: Not used.
         """
-        return self._names.pseudonym_of(label, text, key, form, self)
+        names = self._names
+        name = names.find(label, key)
+        if name is None:
+            pseudonym = next(each for each in self.propose_name(label, text) if each not in names.originals)
+            name = MappedName(label, text, pseudonym, {text: pseudonym})
+            names.add(name, key)
+        if form not in name.forms:
+            pseudonym = next(each for each in self.propose_form(name, form) if each not in names.originals)
+            name.forms[form] = pseudonym
+            names.connect(pseudonym, form)
+        return name.forms[form]
+
+
+class NumberedStyle(_ProposingStyle):
+    """Style of numbered pseudonyms: "Person 12" for the fullest form of a name, "Person 12b" for another form.
+
+    Args:
+        names: Map to which new names are added. New numbers follow the highest number of the map.
+        labels: Labels of the texts, in addition to those of the map and of ``NOUNS``.
+    """
+
+    def __init__(self, names: PseudonymMap, labels: Iterable[str] = ()) -> None:
+        """Find the highest number of each noun in the numbered pseudonyms of ``names``, such as 3 of "Person 3"."""
+        super().__init__(names, "numbered", labels)
+        self._last: Counter[str] = Counter()
+        for name in names.names:
+            first, _, number = name.pseudonym.rpartition(" ")
+            if number.isdecimal():
+                self._last[first] = max(self._last[first], int(number))
 
     def propose_name(self, label: str, text: str) -> Iterator[str]:
         """Yield pseudonyms for a new name, with ascending numbers that no other name has.
@@ -94,7 +129,7 @@ class NumberedStyle:
             n += 1
 
 
-class KeyedHash:
+class KeyedHash(_ProposingStyle):
     """Style of pseudonyms such as "PER_q2k7...", computed by HMAC-SHA256 with a secret key.
 
     Equal keys give equal pseudonyms for equal names, also without a common map.
@@ -110,31 +145,10 @@ class KeyedHash:
 
     def __init__(self, names: PseudonymMap, key: bytes, labels: Iterable[str] = ()) -> None:
         """Store the secret key ``key`` and the map ``names``; raise `ValueError` if the key is too short."""
-        self._names = names
+        super().__init__(names, "hash", labels)
         if len(key) < MIN_KEY_BYTES:
             raise ValueError(f"the key must have at least {MIN_KEY_BYTES} bytes, got {len(key)}")
         self._key = key
-        self._pattern = look_alikes("hash", {*labels, *names.labels})
-
-    def find(self, text: str) -> Iterator[tuple[int, int, bool]]:
-        """Return an iterator over the strings that look like a pseudonym; see `PseudonymStyle.find`.
-
-        Args:
-            text: The text.
-        """
-        return ((*match.span(), False) for match in self._pattern.finditer(text))
-
-    def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym for one spelling (form) of a name.
-
-        Args:
-            label: Entity type or kind of identifier.
-            text: Fullest form of the name.
-            key: Key of the name.
-            form: Text of the mention.
-            context: Not used.
-        """
-        return self._names.pseudonym_of(label, text, key, form, self)
 
     def propose_name(self, label: str, text: str) -> Iterator[str]:
         """Yield candidate pseudonyms for a new name, with longer and longer prefixes of one hash value.
