@@ -164,9 +164,7 @@ def crfsuite_bytes(weights: AttributeWeights) -> bytes:
         parts.append(_references(magic, np.bincount(owners, minlength=n_owners), n_empty, begin, start))
     places = np.cumsum([_HEADER.itemsize, *map(len, parts)])
     if places[-1] >= 1 << 32:
-        raise ValueError(
-            "the model is too large for a CRFsuite file, which can have at most 4 GB; train with a larger `min_freq`"
-        )
+        raise ValueError("the model is too large for a CRFsuite file (at most 4 GB); train with a larger `min_freq`")
     header = np.zeros(1, _HEADER)
     header[0] = (
         b"lCRF", places[-1], b"FOMC", 100, 0, n_labels, n_attributes, places[0], places[1], places[2], places[3:5],

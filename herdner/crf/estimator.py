@@ -841,9 +841,7 @@ class CRF(BaseEstimator):
     ) -> Iterator[Result]:
         """Yield the result of the backend for each sequence."""
         if isinstance(X, EncodedSequences):
-            raise ValueError(
-                "if `backend` or `links` is set, `X` must be the sequences of items, not the result of `encode`"
-            )
+            raise ValueError("with `backend` or `links`, `X` must be sequences of items, not the result of `encode`")
         weights, backend, sequences = self._fitted_weights(), resolve_backend(self.backend or "sum-product"), list(X)
         options = [None] * len(sequences) if allowed is None else list(allowed)
         if len(options) != len(sequences):

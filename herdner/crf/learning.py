@@ -57,9 +57,7 @@ class MCMCLikelihood:
     def __post_init__(self) -> None:
         """Raise `ValueError` if the backend cannot record expected counts."""
         if "table_counts" not in self.backend.capabilities.record:
-            raise ValueError(
-                f"`backend` must record expected counts, got {self.backend}; use for example Gibbs or BlockedGibbs"
-            )
+            raise ValueError(f"`backend` must record expected counts, got {self.backend}; use Gibbs or BlockedGibbs")
 
 
 @dataclass(frozen=True)

@@ -441,10 +441,8 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
         raise ValueError(f"links of {name} must be integers of shape [links, 2], got {links.dtype} {links.shape}")
     invalid = ~((links[:, 0] >= 0) & (links[:, 0] < links[:, 1]) & (links[:, 1] < n_tokens))
     if invalid.any():
-        row = links[invalid][0].tolist()
-        raise ValueError(
-            f"links of {name} must join two of the {n_tokens} tokens, the earlier one first, got {row[0]} and {row[1]}"
-        )
+        a, b = links[invalid][0].tolist()
+        raise ValueError(f"links of {name} must join two of {n_tokens} tokens, the earlier first, got {a} and {b}")
     links = links.astype(np.int32)
     return links if _is_ascending(links) else np.unique(links, axis=0)
 

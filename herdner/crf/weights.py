@@ -129,9 +129,7 @@ class ChainWeights:
         """
         tags, n = several[0].tags, len(several)
         if any(each.tags != tags for each in several):
-            raise ValueError(
-                "the weights of chains with different tags cannot be averaged; train all chains on the same tags"
-            )
+            raise ValueError("chains with different tags cannot be averaged; train all chains on the same tags")
         return _sum_repeated(
             tags,
             np.mean([each.transition for each in several], axis=0),

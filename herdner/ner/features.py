@@ -101,15 +101,12 @@ class FeaturePlan:
         Raises:
             ValueError: A template, an attribute or a number is invalid.
         """
-        n_occurrences = cast(object, self.n_occurrences)  # a value from a file may have any type
-        if not isinstance(n_occurrences, int) or not 0 <= n_occurrences <= MAX_OCCURRENCES:
-            raise ValueError(
-                f"feature plan: n_occurrences must be an integer from 0 to {MAX_OCCURRENCES}, got {n_occurrences!r}"
-            )
+        n = cast(object, self.n_occurrences)  # a value from a file may have any type
+        if not isinstance(n, int) or not 0 <= n <= MAX_OCCURRENCES:
+            raise ValueError(f"feature plan: n_occurrences must be an integer from 0 to {MAX_OCCURRENCES}, got {n!r}")
         if len(self.gazetteers) > MAX_GAZETTEERS or len(set(self.gazetteers)) < len(self.gazetteers):
             raise ValueError(
-                f"feature plan: gazetteers must have at most {MAX_GAZETTEERS} names, all distinct, got"
-                f" {self.gazetteers!r:.80}"
+                f"feature plan: gazetteers must be at most {MAX_GAZETTEERS} distinct names, got {self.gazetteers!r:.80}"
             )
         singles, conjunctions = self._split_templates()
         lengths = [len(items) for _, items in conjunctions]
@@ -214,9 +211,7 @@ def make_extractor(
 
 def _word_attribute(name: str) -> int:
     if name not in TYPE_ATTRIBUTES:
-        raise ValueError(
-            f"feature plan: {name!r} is not an attribute of words; expected one of {', '.join(TYPE_ATTRIBUTES)}"
-        )
+        raise ValueError(f"feature plan: {name!r} is no word attribute; expected one of {', '.join(TYPE_ATTRIBUTES)}")
     return TYPE_ATTRIBUTES.index(name)
 
 

@@ -199,10 +199,7 @@ class Topics:
         """Check the cluster centres, and store a read-only copy of them; raise `ValueError` if they are invalid."""
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
-            raise ValueError(
-                f"the cluster centres must be numbers from 0 to 1 in an array of shape {shape}, got shape"
-                f" {self.centres.shape}"
-            )
+            raise ValueError(f"cluster centres must be numbers from 0 to 1 of shape {shape}, got {self.centres.shape}")
         own = np.array(self.centres, np.float32, order="C")  # a read-only copy, because compiled loops do not check it
         own.flags.writeable = False
         object.__setattr__(self, "centres", own)

@@ -178,9 +178,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
     topics = Topics(arrays["topics"]) if "topics" in arrays else None
     names = parse_strings(header["gazetteers"], "gazetteers")
     if plan.gazetteers != names:
-        raise ValueError(
-            f"the feature plan needs the gazetteers {plan.gazetteers}, but the model file contains {names}"
-        )
+        raise ValueError(f"the feature plan needs the gazetteers {plan.gazetteers}, but the model file has {names}")
     gazetteers = Gazetteers(names, _unpack("gazetteers", arrays)) if names else None
     network = None
     if "network" in header:
@@ -281,9 +279,7 @@ def _weights(tags: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Chain
     keys = _cumulative_hashes(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
     if not 1 <= len(tags) <= MOST_TAGS or len(set(tags)) != len(tags):
-        raise ValueError(
-            f"a model must have 1 to {MOST_TAGS} distinct tags, got {len(tags)} tags, {len(set(tags))} of them distinct"
-        )
+        raise ValueError(f"models must have 1 to {MOST_TAGS} distinct tags, got {len(tags)}, {len(set(tags))} distinct")
     if transition.shape != (len(tags), len(tags)):
         raise ValueError(f"the transition table must have shape {(len(tags),) * 2}, got {transition.shape}")
     if len(keys) != len(sizes) or starts[-1] != len(entry_tags) or len(entry_tags) != len(entry_weights):
@@ -294,18 +290,14 @@ def _weights(tags: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Chain
     if sizes.max(initial=0) > len(tags):
         raise ValueError(f"a feature must have at most {len(tags)} weights, one for each tag, got {sizes.max()}")
     if len(entry_tags) and entry_tags.max() >= len(tags):
-        raise ValueError(
-            f"a feature weight refers to the tag {entry_tags.max()}, but the tags are 0 to {len(tags) - 1}"
-        )
+        raise ValueError(f"a feature weight refers to tag {entry_tags.max()}, but the tags are 0 to {len(tags) - 1}")
     return ChainWeights(tags, transition, keys, starts.astype(np.uint32), entry_tags, entry_weights)
 
 
 def _unpack(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
     keys, values = _cumulative_hashes(arrays[f"{name}_keys"]), arrays[f"{name}_values"]
     if keys.shape != values.shape:
-        raise ValueError(
-            f"the keys and values of {name} must have equal lengths, got shapes {keys.shape} and {values.shape}"
-        )
+        raise ValueError(f"the keys and values of {name} must have equal lengths, got {keys.shape} and {values.shape}")
     return WordValues(keys, values)
 
 

@@ -98,9 +98,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     if sorted(arrays) != header.get("arrays"):
-        raise ModelError(
-            f"{path}: damaged model (the arrays differ from the list in the header); train or copy it again"
-        )
+        raise ModelError(f"{path}: damaged model (arrays differ from the list in the header); train or copy it again")
     if header.pop("checksum", None) != checksum(header, arrays):
         raise ModelError(f"{path}: damaged model (the checksum does not match the contents); train or copy it again")
     return ModelFile(header, arrays)
@@ -244,7 +242,5 @@ def _read_header(data: bytes, path: str, format: str) -> dict[str, Any]:
         raise ModelError(f"{path}: damaged model (the format version must be an integer above 0, got {version!r})")
     if version > FORMAT_VERSION:
         needs = values.get("needs", "newer")
-        raise ModelError(
-            f"{path}: model format {version} needs herdner {needs} or later; update the clone and install it again"
-        )
+        raise ModelError(f"{path}: model format {version} needs herdner {needs} or later; update and install the clone")
     return values

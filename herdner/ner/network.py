@@ -146,9 +146,7 @@ class Network:
         """
         own = {name.removeprefix("network_"): arrays[name] for name in ARRAYS}
         if own["codes"].shape[1] and len(own["codes"]) != n_words:
-            raise ValueError(
-                f"the network has vectors of {len(own['codes'])} words, but the lexicon has {n_words} words"
-            )
+            raise ValueError(f"the network has vectors of {len(own['codes'])} words, but the lexicon has {n_words}")
         tags, shift, scale = header["tags"], header["shift"], header["scale"]
         attributes = [(name, bits) for name, bits in header["attributes"]]
         places = [(name, bits) for name, bits in header["places"]]
@@ -159,9 +157,7 @@ class Network:
                 f" {[*attributes, *places]!r:.80} and {tags!r:.80}"
             )
         if type(shift) is not int or not isinstance(scale, int | float) or isinstance(scale, bool):
-            raise ValueError(
-                f"the shift and the scale of the network must be numbers, got {shift!r:.80}, {scale!r:.80}"
-            )
+            raise ValueError(f"the shift and scale of the network must be numbers, got {shift!r:.80}, {scale!r:.80}")
         return Network(
             tuple(tags), tuple(attributes), places=tuple(places), shift=shift, scale=float(scale), **own
         )  # fmt: skip

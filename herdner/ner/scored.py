@@ -60,9 +60,7 @@ class ScoredDocument(NamedTuple):
         tokens = list(tokens)
         for t, token in enumerate(cast(Sequence[object], tokens)):
             if not isinstance(token, str):
-                raise ValueError(
-                    f"token {t} must be a string, got {type(token).__name__}; for a spaCy token pass its .text"
-                )
+                raise ValueError(f"token {t} must be a string, got {type(token).__name__}; pass .text of a spaCy token")
         tokens = list(map(str.__str__, tokens))  # plain strings, which compiled code requires
         array = _as_float64(scores, len(tokens), n_tags)
         unary = _log_potentials(array, tokens, kind)
@@ -139,9 +137,7 @@ def infer_scheme(tags: Sequence[str]) -> Scheme:
     """
     for tag in tags:
         if not is_tag(tag):
-            raise ValueError(
-                f"{tag!r} is not a tag such as O or B-PER; remove it and its scores, or set constrained=False"
-            )
+            raise ValueError(f"{tag!r} is not a tag like O or B-PER; remove it and its scores or set constrained=False")
     prefixes = {tag[0] for tag in tags}
     if prefixes & {"E", "S"}:
         return "iobes"
@@ -248,9 +244,7 @@ def gold_tags(
         tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
     missing = next((t for t, tag in enumerate(tags) if tag not in tag_set), None)
     if missing is not None:
-        raise ValueError(
-            f"the tag {tags[missing]!r:.80} of token {missing} is not among the tags of the model; correct the tag"
-        )
+        raise ValueError(f"the tag {tags[missing]!r:.80} of token {missing} is not a tag of the model; correct the tag")
     return tags
 
 
@@ -270,9 +264,7 @@ def _as_float64(scores: ArrayLike, n_tokens: int, n_tags: int) -> NDArray[np.flo
     if array.ndim != 2:
         raise ValueError(f"scores of a document must have shape [tokens, tags], got {array.shape}")
     if array.shape != (n_tokens, n_tags):
-        raise ValueError(
-            f"scores must have {n_tokens} rows (tokens) and {n_tags} columns (tags), got shape {array.shape}"
-        )
+        raise ValueError(f"scores must have {n_tokens} rows (tokens) and {n_tags} columns (tags), got {array.shape}")
     return np.array(array, np.float64, order="C")
 
 

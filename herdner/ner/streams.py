@@ -90,9 +90,7 @@ def as_document(source: object) -> Document:
     is_missing = value is None or type(value).__name__ in ("NAType", "NaTType")
     is_missing = is_missing or (isinstance(value, float) and value != value)
     got = f"the missing value {value}; use an empty text" if is_missing else type(value).__name__
-    raise TypeError(
-        f"expected a text, a herdner Document, a list of tokens or a list of tokenized sentences, got {got}"
-    )
+    raise TypeError(f"expected a text, a herdner Document, a list of tokens or of tokenized sentences, got {got}")
 
 
 def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:

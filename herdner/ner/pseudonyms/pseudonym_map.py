@@ -109,7 +109,6 @@ class PseudonymMap:
         if earlier is not name:
             raise MapError(
                 f"{name.text!r} ({name.label}) has the entries `{earlier.pseudonym}` and `{name.pseudonym}`; remove one"
-                " entry"
             )
         self.names.append(name)
         for form, pseudonym in ((name.text, name.pseudonym), *name.forms.items(), *name.words.items()):
@@ -334,9 +333,7 @@ def _check_name(i: int, item: Any) -> MappedName:
     result = MappedName(cast(str, label), cast(str, text), cast(str, pseudonym), {}, words)
     for form, own in filter(None, pairs):
         if result.forms.setdefault(form, own) != own:
-            raise MapError(
-                f"name {i}: {form!r} has the pseudonyms `{result.forms[form]}` and `{own}`; remove one of them"
-            )
+            raise MapError(f"name {i}: {form!r} has the pseudonyms `{result.forms[form]}` and `{own}`; remove one")
     return result
 
 

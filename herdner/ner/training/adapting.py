@@ -45,14 +45,9 @@ def without_weights(
             the base cannot be used.
     """
     if plan is not None and plan != base.plan:
-        raise ValueError(
-            "`plan` differs from the feature plan of the base model; set `plan` to None to use the feature plan of the"
-            " base model"
-        )
+        raise ValueError("`plan` differs from the feature plan of the base model; set `plan` to None")
     if lexicon is not None and lexicon is not base.lexicon:
-        raise ValueError(
-            "`lexicon` is not the lexicon of the base model; set `lexicon` to None to use the lexicon of the base model"
-        )
+        raise ValueError("`lexicon` is not the lexicon of the base model; set `lexicon` to None")
     if scheme != base.scheme:
         raise ValueError(f"`scheme` must be {base.scheme!r} as in the base model, got {scheme!r}")
     if tokenizer is not None and tokenizer.language != base.tokenizer.language:
@@ -93,9 +88,7 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
         ValueError: The model has other features, or tags that the training lacks.
     """
     if start.plan != plan or _gazetteer_names(start.lexicon) != _gazetteer_names(lexicon):
-        raise ValueError(
-            "`start` has another feature plan or other gazetteers than the new model; pass another model as `start`"
-        )
+        raise ValueError("`start` has another feature plan or other gazetteers than the new model; pass another model")
     if unknown := sorted(set(start.weights.tags) - set(tags)):
         raise ValueError(
             f"the model to start from has the tag {unknown[0]!r}, which the documents lack; pass another model as"

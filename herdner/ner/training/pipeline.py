@@ -128,9 +128,7 @@ def _make_trainer(
             " `start`; use trainer='herdner'"
         )
     if options.c1 and base is not None:
-        raise ValueError(
-            f"`c1` must be 0 with `base`, because the L1 norm removes weights of the base model, got {options.c1}"
-        )
+        raise ValueError(f"`c1` must be 0 with `base`: the L1 norm removes weights of the base model, got {options.c1}")
     extractor, copies = make_extractor(model.plan, model.lexicon), None
     features = [extractor.keys(d.tokens, d.sentence_offsets) for d in corpus.documents]
     if corpus.guideline is not None and corpus.groups is not None:
