@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.attributes import AttributeIndex, add_scores
-from herdner.base.arrays import Floats, sealed
+from herdner.base.arrays import Floats, Int32s, Int64s, sealed
 from herdner.crf.weights import ChainWeights
 
 
@@ -26,9 +26,9 @@ class EncodedSequences:
         index: Attribute index (map from names to indices) that defines ``indices``.
     """
 
-    offsets: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    offsets: Int64s
+    starts: Int64s
+    indices: Int32s
     values: NDArray[Any] | None
     index: AttributeIndex
 
@@ -114,7 +114,7 @@ class AttributeWeights:
         return replace(self.chain_weights, transition=np.nan_to_num(self.transition, neginf=0.0))
 
     @cached_property
-    def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], Floats]:
+    def _entries(self) -> tuple[Int64s, NDArray[np.uint8], Floats]:
         """Weights as a sparse matrix [attributes, labels], in three arrays: row starts, label indices, and values."""
         weights = self.chain_weights
         borders = np.arange(1, len(self.attribute_names) + 2, dtype=np.uint64)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import likelihood as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.crf.weights import ChainWeights, Keys
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication maps different hashes to different hashes
@@ -46,37 +47,34 @@ class ChainData:
     """
 
     tags: tuple[str, ...]
-    sentence_offsets: NDArray[np.int64]
-    documents: NDArray[np.int32]
+    sentence_offsets: Int64s
+    documents: Int32s
     allowed: NDArray[np.uint8]
-    states: NDArray[np.int32]
+    states: Int32s
     keys: NDArray[np.uint64]
-    columns: NDArray[np.int32]
-    sizes: NDArray[np.int64]
+    columns: Int32s
+    sizes: Int64s
     dense: NDArray[np.bool_]
-    entry_starts: NDArray[np.int64]
+    entry_starts: Int64s
     entry_tags: NDArray[np.uint8]
-    uses: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    middles: NDArray[np.int64]
-    occurrences: NDArray[np.int64]
+    uses: Int32s
+    starts: Int64s
+    middles: Int64s
+    occurrences: Int64s
     transitions: NDArray[np.bool_]
-    values: NDArray[np.float64] | None = None
+    values: Floats | None = None
 
     @staticmethod
     def of(
         features: Sequence[Keys],
-        sentence_offsets: Sequence[NDArray[np.int64]],
+        sentence_offsets: Sequence[Int64s],
         allowed: Sequence[NDArray[np.uint8]],
         tags: Sequence[str],
         *,
         min_freq: int = 2,
         base: ChainWeights | None = None,
         counted: Sequence[NDArray[np.uint8]] | None = None,
-        values: Sequence[NDArray[np.float64]] | None = None,
-        merge: bool = True,
-        all_states: bool = False,
-        all_transitions: bool = False,
+        values: Sequence[Floats] | None = None,
     ) -> ChainData:
         """Build the training data of a linear chain from the features and the allowed tags of documents.
 
@@ -95,25 +93,18 @@ class ChainData:
                 Tokens that may have all tags are not counted. None means ``allowed``.
             values: float64, value of each feature of each document; None is 1. Features are merged only if all values
                 are 0 or 1.
-            merge: Merge features that occur at the same tokens into one column, and store columns with many weights
-                densely.
-            all_states: Give each feature a weight for each tag, unless ``min_freq`` is above 0.
-            all_transitions: Give each pair of tags a weight, unless ``min_freq`` is above 0.
 
         Returns:
             The training data of all documents.
         """
-        distinct, key_indices = loops.number_keys(
-            np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
-        )
+        distinct, indices = loops.number_keys(np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)]))
         no_tags = np.empty((0, len(tags)), np.uint8)
         starts, offsets = _concatenate_starts([begin for begin, _ in features]), _concatenate_starts(sentence_offsets)
         data = ChainData.of_indices(
-            distinct, key_indices, starts, offsets,
+            distinct, indices, starts, offsets,
             np.concatenate([*allowed, no_tags]), tags, min_freq=min_freq, base=base,
             counted=None if counted is None else np.concatenate([*counted, no_tags]),
-            values=None if values is None else np.concatenate(values), merge=merge, all_states=all_states,
-            all_transitions=all_transitions,
+            values=None if values is None else np.concatenate(values),
         )  # fmt: skip
         owners = np.repeat(np.arange(len(features), dtype=np.int32), [len(o) - 1 for o in sentence_offsets])
         return replace(data, documents=owners)
@@ -121,9 +112,9 @@ class ChainData:
     @staticmethod
     def of_indices(
         keys: NDArray[np.uint64],
-        indices: NDArray[np.int32],
-        starts: NDArray[np.int64],
-        sentence_offsets: NDArray[np.int64],
+        indices: Int32s,
+        starts: Int64s,
+        sentence_offsets: Int64s,
         allowed: NDArray[np.uint8],
         tags: Sequence[str],
         *,
@@ -148,7 +139,8 @@ class ChainData:
             base: Weights of a base model, or None.
             counted: uint8[n, K], 1 for the tags with which the features of a token are counted; None is ``allowed``.
             values: float64, value of each of ``indices``, or uint8 if all are 0 or 1; None is 1.
-            merge: Merge features that occur at the same tokens into one column.
+            merge: Merge features that occur at the same tokens into one column, and store columns with many weights
+                densely.
             all_states: Give each feature a weight for each tag, unless ``min_freq`` is above 0.
             all_transitions: Give each pair of tags a weight, unless ``min_freq`` is above 0.
 
@@ -177,13 +169,16 @@ class ChainData:
         entry_starts = np.append(0, np.cumsum(weighted[n_dense:].sum(axis=1), dtype=np.int64))
         leading = np.full(len(keys), -1, np.int32)  # one feature represents its column
         leading[first] = column_of[first]
+        use_values = None
+        if numbers is not None:  # once for each weight of the feature's column; -1 is a feature without a column
+            use_values = np.repeat(numbers, np.append(np.diff(entry_starts), 0)[leading[indices]])
         return ChainData(
             tags, sentence_offsets, np.arange(len(sentence_offsets) - 1, dtype=np.int32), allowed, states,
             keys[with_weights], columns, np.bincount(columns, minlength=len(first)), weighted[:n_dense], entry_starts,
             np.nonzero(weighted[n_dense:])[1].astype(np.uint8),
             *loops.lay_out(indices, starts, leading, n_dense, entry_starts),
             np.bincount(indices, minlength=len(keys))[first], transitions,
-            None if numbers is None else _use_values(numbers, leading[indices], entry_starts),
+            use_values,
         )  # fmt: skip
 
     @property
@@ -197,7 +192,7 @@ class ChainData:
         return int(self.dense.sum()) + len(self.entry_tags)
 
     @cached_property
-    def entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    def entries(self) -> tuple[Int64s, NDArray[np.uint8]]:
         """Index of the group of features, and index of the tag, of each feature weight in a weight vector.
 
         A group (column) consists of features that occur at the same tokens and share their weights.
@@ -223,7 +218,7 @@ class ChainData:
         )
         return np.concatenate([dense[self.dense], others, np.ones(int(self.transitions.sum()), np.bool_)])
 
-    def vector_of(self, weights: ChainWeights) -> NDArray[np.float64]:
+    def vector_of(self, weights: ChainWeights) -> Floats:
         """Convert a model's weights to a weight vector; the features of a group (column) share one entry per tag.
 
         An entry is the sum of the weights of the features in the column.
@@ -242,7 +237,7 @@ class ChainData:
         transition[np.ix_(tag_indices, tag_indices)] = weights.transition
         return np.concatenate([table[self.entries], transition[self.transitions]])
 
-    def weights_of(self, vector: NDArray[np.float64], base: ChainWeights | None = None) -> ChainWeights:
+    def weights_of(self, vector: Floats, base: ChainWeights | None = None) -> ChainWeights:
         """Convert a weight vector to the weights of individual features.
 
         The weight of a column is divided equally among its features. With a base, only the difference from the base is
@@ -283,9 +278,7 @@ def _include(
     transitions[np.ix_(tag_indices, tag_indices)] |= base.transition != 0
 
 
-def _without_zeros(
-    key_indices: NDArray[np.int32], starts: NDArray[np.int64], values: NDArray[Any]
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64] | None]:
+def _without_zeros(key_indices: Int32s, starts: Int64s, values: NDArray[Any]) -> tuple[Int32s, Int64s, Floats | None]:
     """Remove features with value 0, which add nothing to log-potentials.
 
     They are counted for ``min_freq`` before they are removed, as in CRFsuite.
@@ -299,21 +292,13 @@ def _without_zeros(
     return key_indices[present], starts, None if has_ones else values[present]
 
 
-def _use_values(
-    values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Repeat each feature value once for every weight of its column; drop features whose column has no weight."""
-    n_entries = np.append(np.diff(entry_starts), 0)
-    return np.repeat(values, n_entries[columns])
-
-
 def _columns(
-    with_weights: NDArray[np.int64],
+    with_weights: Int64s,
     weighted: NDArray[np.bool_],
-    key_indices: NDArray[np.int32],
-    starts: NDArray[np.int64],
+    key_indices: Int32s,
+    starts: Int64s,
     n_features: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[Int32s, Int64s]:
     """Group features into columns; features of one column occur at the same tokens and have weights for the same tags.
 
     Return the column of each feature, and the index of one feature of each column.
@@ -336,15 +321,15 @@ def _columns(
     return place[columns], with_weights[first[order]]
 
 
-def _concatenate_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _concatenate_starts(starts: Sequence[Int64s]) -> Int64s:
     """Convert the start offsets of several documents to start offsets in the concatenation of the documents."""
     return np.concatenate([np.zeros(1, np.int64), *(np.diff(each) for each in starts)]).cumsum()
 
 
 def _frequent_pairs(
     distinct: NDArray[np.uint64],
-    key_indices: NDArray[np.int32],
-    starts: NDArray[np.int64],
+    key_indices: Int32s,
+    starts: Int64s,
     allowed: NDArray[np.uint8],
     min_freq: int,
 ) -> NDArray[np.bool_]:
@@ -359,15 +344,13 @@ def _frequent_pairs(
     return weighted
 
 
-def _indices(tags: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
+def _indices(tags: Sequence[str], among: Sequence[str]) -> Int64s:
     """Return the index of each tag in the list ``among``."""
     place = {tag: k for k, tag in enumerate(among)}
     return np.array([place[tag] for tag in tags], np.int64)
 
 
-def _neighbours(
-    states: NDArray[np.int32], allowed: NDArray[np.uint8], offsets: NDArray[np.int64], min_freq: int
-) -> NDArray[np.bool_]:
+def _neighbours(states: Int32s, allowed: NDArray[np.uint8], offsets: Int64s, min_freq: int) -> NDArray[np.bool_]:
     """Return a mask bool[K, K] of the pairs of adjacent tags that get a transition weight.
 
     A pair is counted at adjacent tokens that have these two tags, or may have them.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.attributes import quark_hash
+from herdner.base.arrays import Int64s
 from herdner.base.extras import check_extra
 from herdner.base.files import atomic_write
 from herdner.crf.attribute_weights import AttributeWeights
@@ -76,8 +77,6 @@ def parse_crfsuite(data: bytes, name: str) -> AttributeWeights:
         start = int(header["features"])
         features = np.frombuffer(data, _FEATURE, int.from_bytes(data[start + 8 : start + 12], "little"), start + 12)
         labels = _strings(data, int(header["labels"]), int(header["n_labels"]))
-        if len(labels) > MOST_TAGS:
-            raise ValueError(f"there are {len(labels)} labels, expected at most {MOST_TAGS}; merge some labels")
         attributes = _strings(data, int(header["attributes"]), int(header["n_attributes"]))
         state = features[features["type"] == _STATE]
         transitions = features[features["type"] == _TRANSITION]
@@ -177,7 +176,7 @@ def _chunk(magic: bytes, count: int, content: bytes) -> bytes:
     return magic + np.array([len(content) + 12, count], "<u4").tobytes() + content
 
 
-def _references(magic: bytes, counts: NDArray[np.int64], n_empty: int, first: int, start: int) -> bytes:
+def _references(magic: bytes, counts: Int64s, n_empty: int, first: int, start: int) -> bytes:
     """Return the bytes of a CRFsuite chunk that lists, for each attribute or label, the indices of its features.
 
     Indices are consecutive from ``first``.
@@ -226,7 +225,7 @@ def _bucket(table: Sequence[tuple[int, int]]) -> NDArray[np.uint32]:
 
 def train_crfsuite(
     features: Sequence[Keys],
-    sentence_offsets: Sequence[NDArray[np.int64]],
+    sentence_offsets: Sequence[Int64s],
     tags: Sequence[Sequence[str]],
     *,
     c1: float = 0.0,
@@ -295,9 +294,7 @@ def chain_weights(model: AttributeWeights) -> ChainWeights:
     )
 
 
-def crfsuite_sequences(
-    features: Sequence[Keys], sentence_offsets: Sequence[NDArray[np.int64]]
-) -> Iterator[list[list[str]]]:
+def crfsuite_sequences(features: Sequence[Keys], sentence_offsets: Sequence[Int64s]) -> Iterator[list[list[str]]]:
     """Yield, for each sentence, the attribute names of each token, as CRFsuite reads them.
 
     Equal keys share one string.
@@ -314,7 +311,7 @@ def crfsuite_sequences(
             yield [row[ends[t] : ends[t + 1]] for t in range(begin, end)]
 
 
-def _sentences(tags: Sequence[Sequence[str]], sentence_offsets: Sequence[NDArray[np.int64]]) -> Iterator[Sequence[str]]:
+def _sentences(tags: Sequence[Sequence[str]], sentence_offsets: Sequence[Int64s]) -> Iterator[Sequence[str]]:
     for document, offsets in zip(tags, sentence_offsets, strict=True):
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             yield document[begin:end]

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.attributes import AttributeIndex
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int64s
 from herdner.base.checks import check_integer, check_real
 from herdner.base.extras import import_extra
 from herdner.base.messages import warn_caller
@@ -31,7 +31,7 @@ from herdner.crf.likelihood import Borders
 from herdner.crf.link_rules import Rule
 from herdner.crf.model import Links, SkipChainModel
 from herdner.crf.online import ALGORITHMS, OnlineLearner, OnlineSettings, OnlineState, train_online
-from herdner.crf.sequence_labels import Labellings, decode_states, encode_labels, iterable_as_list
+from herdner.crf.sequence_labels import Labellings, check_lengths, decode_states, encode_labels, iterable_as_list
 from herdner.crf.sequence_links import (
     ItemLinks,
     infer_sequence,
@@ -53,6 +53,7 @@ _sklearn_base = import_extra("sklearn.base", "herdner.CRF needs scikit-learn")
 BaseEstimator: Any = _sklearn_base.BaseEstimator
 clone: Any = _sklearn_base.clone
 
+T = TypeVar("T")
 Items = Sequence[Any]
 """Sequence of items. An item is a dictionary of attributes, a list of strings, or a string."""
 
@@ -305,11 +306,8 @@ class CRF(BaseEstimator):
         fitted = self._load_weights()
         names = [] if fitted is None else list(fitted.attribute_names)
         weights = ChainWeights.empty() if fitted is None else fitted.learned_weights
-        sums = replace(
-            weights,
-            transition=np.zeros_like(weights.transition),
-            entry_weights=np.zeros_like(weights.entry_weights),
-        )
+        transition, entry_weights = np.zeros_like(weights.transition), np.zeros_like(weights.entry_weights)
+        sums = replace(weights, transition=transition, entry_weights=entry_weights)
         # One mini-batch is too small a sample to calibrate the learning rate.
         state = replace(OnlineState.start(np.empty(0), settings.algorithm), rate=settings.calibration_eta)
         return weights, sums, state, names
@@ -370,9 +368,7 @@ class CRF(BaseEstimator):
         weights = self._fitted_weights()
         if self._needs_backend:
             return self.predict([xseq])[0]
-        unary = weights.score(self._sequences([xseq])[0])
-        states, _ = decode(unary, weights.transition[None], np.array([0, len(unary)]), None)
-        return [weights.labels[k] for k in states.tolist()]
+        return SequenceTagger(weights).tag(self._sequences([xseq])[0])
 
     def predict_marginals(self, X: Iterable[Any] | EncodedSequences) -> Labellings:
         """Return the marginal probability of each label at each item.
@@ -429,13 +425,11 @@ class CRF(BaseEstimator):
             ValueError: ``X`` and ``y`` do not fit together.
         """
         weights, sequences, labellings = self._fitted_weights(), list(X), list(y)
-        if len(labellings) != len(sequences):
-            raise ValueError(f"`X` and `y` must have equal lengths, got {len(sequences)} and {len(labellings)}")
+        check_lengths(sequences, labellings)
         scores: list[float] = []
         for sequence, labels in zip(sequences, labellings, strict=True):
             model, unary, links = self._unroll(weights, sequence)
-            encoded = encode_labels([labels], np.array([0, len(unary)]), weights.labels)
-            restricted = np.where(encoded.allowed[:, : len(weights.labels)], unary, -np.inf)
+            restricted = _forbid(unary, [labels], np.array([0, len(unary)]), weights.labels)
             scores.append(log_partition(model, restricted, links) - log_partition(model, unary, links))
         return np.array(scores)
 
@@ -452,8 +446,7 @@ class CRF(BaseEstimator):
             ValueError: ``X`` and ``y`` do not fit together, or there are no items.
         """
         predicted, gold = list(self.predict(X)), list(y)
-        if len(predicted) != len(gold):
-            raise ValueError(f"`X` and `y` must have equal lengths, got {len(predicted)} and {len(gold)}")
+        check_lengths(predicted, gold)
         weights = _sample_weights(sample_weight, len(predicted))
         right = total = 0.0
         for s, (ours, theirs, weight) in enumerate(zip(predicted, gold, weights, strict=True)):
@@ -529,13 +522,12 @@ class CRF(BaseEstimator):
         if self._is_linked:
             raise ValueError("`tagger_` cannot use links; call `predict_single`, `predict_marginals_single` or"
                              " `log_probability`")  # fmt: skip
-        return None if self._load_weights() is None else SequenceTagger(self._fitted_weights())
+        return self._map_weights(SequenceTagger)
 
     @property
     def classes_(self) -> list[str] | None:
         """Labels in the order of their indices; None before ``fit``."""
-        weights = self._load_weights()
-        return None if weights is None else list(weights.labels)
+        return self._map_weights(lambda weights: list(weights.labels))
 
     @property
     def size_(self) -> int | None:
@@ -548,26 +540,22 @@ class CRF(BaseEstimator):
     @property
     def num_attributes_(self) -> int | None:
         """Number of attributes that have a weight; None before ``fit``."""
-        weights = self._load_weights()
-        return None if weights is None else len(weights.attribute_names)
+        return self._map_weights(lambda weights: len(weights.attribute_names))
 
     @property
     def attributes_(self) -> list[str] | None:
         """Names of the attributes that have a weight; None before ``fit``."""
-        weights = self._load_weights()
-        return None if weights is None else list(weights.attribute_names)
+        return self._map_weights(lambda weights: list(weights.attribute_names))
 
     @property
     def state_features_(self) -> dict[tuple[str, str], float] | None:
         """Dict from (attribute, label) to the weight of this pair, without zeros; None before ``fit``."""
-        weights = self._load_weights()
-        return None if weights is None else weight_info(weights).state_features
+        return self._map_weights(lambda weights: weight_info(weights).state_features)
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float] | None:
         """Dict from (label, next label) to the transition weight, without zeros; None before ``fit``."""
-        weights = self._load_weights()
-        return None if weights is None else weight_info(weights).transitions
+        return self._map_weights(lambda weights: weight_info(weights).transitions)
 
     def explain_weights(self, top: int = 10) -> WeightTable:
         """Return a table with the largest weights of each label, and with the largest transition weights.
@@ -721,35 +709,26 @@ class CRF(BaseEstimator):
             all_states=bool(self.all_possible_states),
             all_transitions=bool(self.all_possible_transitions),
         )
-        borders = self._borders(labels.labels)
-        is_learned = data.transitions & (self._fixed_transitions(labels.labels) == 0)
-        return index.names, replace(data, transitions=is_learned), borders
+        borders, is_learned = self._fixed_transitions(labels.labels)
+        return index.names, replace(data, transitions=data.transitions & is_learned), borders
 
     def _warn_about_unknown_labels(self, labels: Sequence[str]) -> None:
         """Warn if the parameter ``transitions`` has a label that the training data lack, such as a misspelt one."""
         pairs = cast("Mapping[tuple[str, str], float]", self.transitions or {})
         if unknown := sorted({label for pair in pairs for label in pair}.difference(labels)):
-            warn_caller(
-                f"`transitions` has labels that `y` lacks, so these transitions have no effect: {', '.join(unknown)}"
-            )
+            warn_caller(f"`transitions` has labels that `y` lacks, so these pairs have no effect: {', '.join(unknown)}")
 
-    def _fixed_transitions(self, labels: Sequence[str]) -> NDArray[np.int64]:
-        """Return an array [K, K] with 1 for transitions that the parameter ``transitions`` fixes, else 0."""
-        fixed, place = np.zeros((len(labels),) * 2, np.int64), {label: k for k, label in enumerate(labels)}
-        for left, right in self.transitions or {}:
-            if left in place and right in place:
-                fixed[place[left], place[right]] = 1
-        return fixed
-
-    def _borders(self, labels: Sequence[str]) -> Borders:
-        """Return the log-potentials that the parameter ``transitions`` fixes; they are 0 for learned transitions."""
+    def _fixed_transitions(self, labels: Sequence[str]) -> tuple[Borders, NDArray[np.bool_]]:
+        """Return the log-potentials that ``self.transitions`` fixes, else 0; and a mask [K, K] of all other pairs."""
         borders, place = Borders.free(len(labels)), {label: k for k, label in enumerate(labels)}
+        is_learned = np.ones(borders.transition.shape, np.bool_)
         for (left, right), value in (self.transitions or {}).items():
             if value != -np.inf:
                 check_real(cast("object", value), "transitions")
             if left in place and right in place:
-                borders.transition[place[left], place[right]] = value
-        return borders
+                pair = place[left], place[right]
+                borders.transition[pair], is_learned[pair] = value, False
+        return borders, is_learned
 
     def _train(
         self, data: ChainData, borders: Borders, sample_weights: Floats, start: Floats | None, report: _Report
@@ -779,6 +758,11 @@ class CRF(BaseEstimator):
             self._weights = read_crfsuite(self.model_filename)
         return self._weights
 
+    def _map_weights(self, function: Callable[[AttributeWeights], T]) -> T | None:
+        """Return ``function(weights)``; return None if there are no weights."""
+        weights = self._load_weights()
+        return None if weights is None else function(weights)
+
     def _fitted_weights(self) -> AttributeWeights:
         weights = self._load_weights()
         if weights is None:
@@ -798,8 +782,8 @@ class CRF(BaseEstimator):
             return
         sequences = self._sequences(X)
         options = None if allowed is None else list(allowed)
-        if options is not None and len(options) != len(sequences):
-            raise ValueError(f"`X` and `allowed` must have equal lengths, got {len(sequences)} and {len(options)}")
+        if options is not None:
+            check_lengths(sequences, options, "allowed")
         begin = 0
         while begin < len(sequences):
             end, n_items = begin, 0
@@ -809,10 +793,7 @@ class CRF(BaseEstimator):
             batch = weights.encode(sequences[begin:end])
             unary = weights.unary(batch)
             if options is not None:
-                mask = encode_labels(options[begin:end], batch.offsets, weights.labels).allowed[
-                    :, : len(weights.labels)
-                ]
-                unary[mask == 0] = -np.inf
+                unary = _forbid(unary, options[begin:end], batch.offsets, weights.labels)
             yield batch, unary
             begin = end
 
@@ -844,8 +825,7 @@ class CRF(BaseEstimator):
             raise ValueError("with `backend` or `links`, `X` must be sequences of items, not the result of `encode`")
         weights, backend, sequences = self._fitted_weights(), resolve_backend(self.backend or "sum-product"), list(X)
         options = [None] * len(sequences) if allowed is None else list(allowed)
-        if len(options) != len(sequences):
-            raise ValueError(f"`X` and `allowed` must have equal lengths, got {len(sequences)} and {len(options)}")
+        check_lengths(sequences, options, "allowed")
         for sequence, option in zip(sequences, options, strict=True):
             yield infer_sequence(*self._unroll(weights, sequence, option), backend, self.random_state, record)
 
@@ -923,6 +903,11 @@ class _Report:
         if self.verbose:
             accuracy = f"  dev accuracy={line['accuracy']:.4f}" if "accuracy" in line else ""
             print(f"Iter {number:<4} time={line['seconds']:.2f}  loss={loss:.2f}{accuracy}", flush=True)
+
+
+def _forbid(unary: Floats, allowed: list[Any], offsets: Int64s, labels: list[str]) -> Floats:
+    """Return a copy of the log-potentials [n, K] with -inf for all labels of an item that are not in ``allowed``."""
+    return np.where(encode_labels(allowed, offsets, labels).allowed[:, : len(labels)], unary, -np.inf)
 
 
 def _list_of(X: Iterable[Any]) -> list[Any]:

@@ -114,6 +114,19 @@ def minimise_l1(
     return point
 
 
+def ranges(n: int, n_parts: int) -> list[tuple[int, int]]:
+    """Divide the indices 0 to ``n - 1`` into ``n_parts`` ranges of similar sizes.
+
+    Args:
+        n: Number of indices.
+        n_parts: Number of ranges.
+
+    Returns:
+        Start and end of each range.
+    """
+    return list(pairwise([n * k // n_parts for k in range(n_parts + 1)]))
+
+
 class _OrthantSearch:
     """Memory of an OWL-QN search: differences of points, differences of gradients, and all their dot products.
 
@@ -139,7 +152,7 @@ class _OrthantSearch:
         self.free = list(range(MEMORY + 1))
         self.steepest, self.slope_norm = 0.0, 0.0
         self.n_blocks = -(-d // loops.BLOCK)
-        self.ranges = list(pairwise([self.n_blocks * k // n_threads for k in range(n_threads + 1)]))
+        self.ranges = ranges(self.n_blocks, n_threads)
 
     def run(self, loop: Callable[..., None], *arguments: Any) -> None:
         """Run the compiled function ``loop`` on all blocks of coordinates, in threads."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.seeds import Seed, generator
 from herdner.crf.model import SkipChainModel
 from herdner.crf.objectives import OBJECTIVES, Examples, LossGradient, Objective
@@ -260,8 +259,8 @@ def _ascend(
 
 
 def _sample_gradient(
-    model: SkipChainModel, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
-) -> tuple[LossGradient, NDArray[np.int32]]:
+    model: SkipChainModel, examples: Examples, backend: Backend, rng: np.random.Generator, start: Int32s
+) -> tuple[LossGradient, Int32s]:
     """Return a sampled gradient of the loss (expected minus observed tag counts), and the sampler's last state."""
     without_borders = model.without_borders()  # the examples' log-potentials include the borders
     graph = without_borders.unroll(examples.unary, examples.sentence_offsets, examples.links)

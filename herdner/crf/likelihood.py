@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext import likelihood as loops
-from herdner.base.arrays import Floats, sealed
+from herdner.base.arrays import Floats, Int64s, sealed
 from herdner.crf.chain_data import ChainData
+from herdner.crf.lbfgs import ranges
 
 _PARTS = 4  # the sums of this many parts are added in order, so that results do not depend on the threads
 
@@ -143,18 +143,13 @@ class ChainLikelihood:
             shift = vector - self.origin if self.has_origin else vector
             penalised = self.penalty * shift
             slope = 2 * penalised
-            list(threads.map(add_slopes, *zip(*_ranges(n_features, self.n_threads), strict=True)))
+            list(threads.map(add_slopes, *zip(*ranges(n_features, self.n_threads), strict=True)))
         for pairs in self.transition_slopes:
             slope[n_features:] += pairs[data.transitions]
         return sum(value for value, _ in results) + float(penalised @ shift), slope
 
 
-def _ranges(n: int, n_parts: int) -> list[tuple[int, int]]:
-    """Divide the indices 0 to ``n - 1`` into ``n_parts`` ranges of similar sizes."""
-    return list(pairwise([n * k // n_parts for k in range(n_parts + 1)]))
-
-
-def _parts(offsets: NDArray[np.int64], weights: Floats) -> Sequence[tuple[int, int]]:
+def _parts(offsets: Int64s, weights: Floats) -> Sequence[tuple[int, int]]:
     """Divide the sentences into `_PARTS` ranges with similar numbers of tokens.
 
     Only tokens of documents with a positive weight are counted.

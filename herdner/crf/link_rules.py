@@ -29,7 +29,7 @@ from herdner._ext.links import (
     same_words,
 )
 from herdner._ext.spellings import TokenSpellings, spell_tokens
-from herdner.base.arrays import Int64s
+from herdner.base.arrays import Int32s, Int64s
 from herdner.base.checks import check_integer
 from herdner.base.locks import ForkLock
 from herdner.base.options import parse_option, parse_pair
@@ -81,7 +81,7 @@ class Rule(Protocol):
 
     name: ClassVar[str]
 
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    def links(self, tokens: Sequence[str], sentence_offsets: Int64s) -> Int32s:
         """Return the links between the tokens of a document.
 
         Args:
@@ -117,7 +117,7 @@ class _NameRule:
             if expected:
                 raise ValueError(f"rule {self.name}: {field.name} must be {expected}, got {value!r:.80}")
 
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    def links(self, tokens: Sequence[str], sentence_offsets: Int64s) -> Int32s:
         """Return the links between the tokens of a document, in linear time.
 
         Args:
@@ -130,7 +130,7 @@ class _NameRule:
         tokens = list(tokens)
         return self._links(tokens, spell_tokens(tokens), checked_borders(sentence_offsets, len(tokens)))
 
-    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> Int32s:
         raise NotImplementedError
 
 
@@ -160,7 +160,7 @@ class SameWord(_NameRule):
     min_length: int = 2
     fold_case: bool = True
 
-    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> Int32s:
         return same_words(spellings, sentence_offsets, None, self.min_length, self.fold_case, self.nearest)
 
 
@@ -190,7 +190,7 @@ class SameStem(_NameRule):
         super().__post_init__()
         _stemmer(self.language)
 
-    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> Int32s:
         stem = _stemmer(self.language)
         families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # latest mentions by stem and word
         pairs: list[tuple[int, int]] = []
@@ -233,7 +233,7 @@ class Acronym(_NameRule):
     min_length: int = 2
     small_word: int = 4
 
-    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> Int32s:
         mentions: defaultdict[str, list[int]] = defaultdict(list)
         initials: dict[int, str] = {}
         for token in name_tokens(spellings, sentence_offsets, 2):
@@ -309,7 +309,7 @@ class LastName(_NameRule):
     nearest: int = 3
     any_word: bool = False
 
-    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> Int32s:
         full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
         for begin, end in _runs(name_tokens(spellings, sentence_offsets, 1), set(sentence_offsets.tolist())):
@@ -345,7 +345,7 @@ class Company(_NameRule):
 
     nearest: int = 3
 
-    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> Int32s:
         return company_links(spellings, tokens, sentence_offsets, None, DESIGNATORS, _LAST_WORDS, self.nearest)
 
 
@@ -360,7 +360,7 @@ RULES: Mapping[str, type[Any]] = MappingProxyType(
 )
 
 
-def find_links(rule: Rule, tokens: Sequence[str], sentence_offsets: Int64s) -> NDArray[np.int32]:
+def find_links(rule: Rule, tokens: Sequence[str], sentence_offsets: Int64s) -> Int32s:
     """Return the links that a rule finds in a document. Links of custom rules are checked.
 
     Args:
@@ -385,7 +385,7 @@ def find_links_of_all(
     spellings: TokenSpellings,
     starts: Int64s,
     sentence_offsets: Int64s,
-) -> list[NDArray[np.int32]]:
+) -> list[Int32s]:
     """Return the links that each rule finds in concatenated documents. No link joins two documents.
 
     Args:
@@ -402,7 +402,7 @@ def find_links_of_all(
     Raises:
         ValueError: A custom rule returns invalid links.
     """
-    links: list[NDArray[np.int32]] = []
+    links: list[Int32s] = []
     for rule in rules:
         if type(rule) is SameWord:
             found = same_words(spellings, sentence_offsets, starts, rule.min_length, rule.fold_case, rule.nearest)
@@ -417,7 +417,7 @@ def find_links_of_all(
     return links
 
 
-def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
+def check_links(value: object, n_tokens: int, name: str) -> Int32s:
     """Check links from a custom rule or a user, and return them sorted and without duplicates.
 
     Args:
@@ -447,7 +447,7 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
     return links if _is_ascending(links) else np.unique(links, axis=0)
 
 
-def _is_ascending(links: NDArray[np.int32]) -> bool:
+def _is_ascending(links: Int32s) -> bool:
     """Return True if the links are in strictly ascending order."""
     steps = np.diff(links, axis=0)
     return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())
@@ -516,7 +516,7 @@ def _make_rule(name: str, options: Mapping[str, Any]) -> Rule:
     return RULES[name](**options)
 
 
-def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
+def _rows(pairs: list[tuple[int, int]]) -> Int32s:
     """Convert pairs of token indices to sorted, distinct links, int32[F, 2]."""
     return np.array(sorted(set(pairs)), np.int32).reshape(-1, 2)
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext.chain import add_borders
 from herdner._ext.links import lay_out_chains
-from herdner.base.arrays import frozen
+from herdner.base.arrays import Floats, Int32s, Int64s, frozen
 from herdner.crf.link_rules import Rule
 from herdner.crf.templates import SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
@@ -24,7 +23,7 @@ _MOST_KNOWN_SUMS = 100
 _NO_LINKS = frozen(np.empty((0, 2), np.int32), np.int32, "links")
 _MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for each
 
-Links = Sequence[NDArray[np.int32]]
+Links = Sequence[Int32s]
 """Links of a document for each link table: int32[F, 2], the earlier token of each link first."""
 
 
@@ -38,7 +37,7 @@ class LinkTable:
     """
 
     template: SkipChain
-    table: NDArray[np.float64]
+    table: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +56,9 @@ class SkipChainModel:
         link_tables: Tables of links between tokens anywhere in a document.
     """
 
-    transition: NDArray[np.float64]
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
+    transition: Floats
+    start: Floats
+    end: Floats
     link_tables: tuple[LinkTable, ...] = ()
 
     @classmethod
@@ -67,7 +66,7 @@ class SkipChainModel:
         cls,
         tags: Sequence[str],
         scheme: Scheme | None,
-        transition: NDArray[np.float64],
+        transition: Floats,
         link_tables: tuple[LinkTable, ...] = (),
     ) -> SkipChainModel:
         """Build a skip-chain model in which malformed tag sequences have log-potential -inf.
@@ -99,7 +98,7 @@ class SkipChainModel:
         return tuple(each.template.rule for each in self.link_tables)
 
     @cached_property
-    def transitions(self) -> NDArray[np.float64]:
+    def transitions(self) -> Floats:
         """Checked, read-only transition table in the shape that compiled loops require, float64[1, K, K]."""
         return frozen(check_tables(self.transition, len(self.start)), np.float64, "transition")
 
@@ -113,11 +112,11 @@ class SkipChainModel:
         return float(np.maximum(self.transition.max(), links))
 
     @cached_property
-    def _known_sums(self) -> dict[tuple[int, ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _known_sums(self) -> dict[tuple[int, ...], tuple[Floats, Floats]]:
         """Cache of the method `_sum_link_tables`: a dict from the argument of a call to the result."""
         return {}
 
-    def _sum_link_tables(self, combinations: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _sum_link_tables(self, combinations: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Sum the tables of each of C combinations of link tables, once without and once with the transition table.
 
         Args:
@@ -137,7 +136,7 @@ class SkipChainModel:
         self._known_sums[combinations] = result  # another thread may clear the cache at any time
         return result
 
-    def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
+    def unroll(self, unary: Floats, sentence_offsets: Int64s, links: Links = ()) -> FactorGraph:
         """Build the factor graph of a document with the tables of the model.
 
         Args:
@@ -155,7 +154,7 @@ class SkipChainModel:
         factors = [TableFactors(ends, each.table[None]) for each, ends in zip(self.link_tables, links, strict=True)]
         return FactorGraph(graph.domains, [*graph.factors, *factors])
 
-    def compile(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> TableGraph:
+    def compile(self, unary: Floats, sentence_offsets: Int64s, links: Links = ()) -> TableGraph:
         """Compile the factor graph of a document.
 
         The factor graph itself is built only if a backend needs it.
@@ -176,9 +175,7 @@ class SkipChainModel:
             return TableGraph(graph)
         return TableGraph(graph, partial(self.linked_chains, unary, sentence_offsets, links))
 
-    def linked_chains(
-        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links
-    ) -> LinkedChains | None:
+    def linked_chains(self, unary: Floats, sentence_offsets: Int64s, links: Links) -> LinkedChains | None:
         """Return the ``LinkedChains`` array layout of a document, without building the factor graph of the document.
 
         The result represents the same graph as the chains that ``herdner.graph.linked_chains.linked_chains`` builds
@@ -211,7 +208,7 @@ class SkipChainModel:
         chain_tables = self.transitions if edge_table is None else tables_of_edges
         return LinkedChains(ChainForm(None, offsets, unary, chain_tables, edge_table, 0.0), ends, which, link_tables)
 
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> list[NDArray[np.int32]]:
+    def links(self, tokens: Sequence[str], sentence_offsets: Int64s) -> list[Int32s]:
         """Return the links between the tokens of a document, one array for each link table.
 
         Args:
@@ -223,7 +220,7 @@ class SkipChainModel:
         """
         return [each.template.links(tokens, sentence_offsets) for each in self.link_tables]
 
-    def chain_marginals(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    def chain_marginals(self, unary: Floats, sentence_offsets: Int64s) -> Floats:
         """Return the marginals of the tags under the chains alone, without links.
 
         Args:
@@ -238,7 +235,7 @@ class SkipChainModel:
         assert nodes is not None
         return nodes
 
-    def best_chain(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    def best_chain(self, unary: Floats, sentence_offsets: Int64s) -> Int32s:
         """Return the most probable tags under the chains alone, without links, by Viterbi decoding.
 
         Samplers start at these tags.
@@ -252,9 +249,7 @@ class SkipChainModel:
         """
         return decode(self.with_borders(unary, sentence_offsets), self.transitions, sentence_offsets, None)[0]
 
-    def with_borders(
-        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], overwrite_unary: bool = False
-    ) -> NDArray[np.float64]:
+    def with_borders(self, unary: Floats, sentence_offsets: Int64s, overwrite_unary: bool = False) -> Floats:
         """Add the start and end log-potentials to the unary log-potentials of each sentence's first and last token.
 
         Args:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.extras import check_extra
 from herdner.crf.model import SkipChainModel
 from herdner.inference.linear_chain import forward_backward
@@ -33,13 +33,13 @@ class Examples:
     """
 
     unary: Floats
-    sentence_offsets: NDArray[np.int64]
-    states: NDArray[np.int32]
-    links: tuple[NDArray[np.int32], ...]
+    sentence_offsets: Int64s
+    states: Int32s
+    links: tuple[Int32s, ...]
     chain_marginals: Floats
 
     @property
-    def neighbours(self) -> NDArray[np.int64]:
+    def neighbours(self) -> Int64s:
         """Pairs of adjacent tokens, int64[P, 2]: the indices of the left and the right token of each pair.
 
         The tokens of a pair belong to the same sentence.
@@ -184,14 +184,14 @@ def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats
     return float(np.log(z).sum() - links.table[a, b].sum()), slope
 
 
-def _add_gold_tags(logits: Floats, links: _TiedLinks, y: NDArray[np.int32]) -> None:
+def _add_gold_tags(logits: Floats, links: _TiedLinks, y: Int32s) -> None:
     """Add the log-potentials of each token's links to ``logits`` [n, K], given the gold tags of the linked tokens."""
     earlier, later = links.ends.T
     np.add.at(logits, later, links.table[y[earlier]])
     np.add.at(logits, earlier, links.table.T[y[later]])
 
 
-def _subtract_gold_tags(probabilities: Floats, y: NDArray[np.int32]) -> Floats:
+def _subtract_gold_tags(probabilities: Floats, y: Int32s) -> Floats:
     """Return the gradient of the loss with respect to unary log-potentials: probabilities, minus 1 for gold tags.
 
     The array ``probabilities`` is overwritten.
@@ -200,7 +200,7 @@ def _subtract_gold_tags(probabilities: Floats, y: NDArray[np.int32]) -> Floats:
     return probabilities
 
 
-def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> Floats:
+def _table_gradient(links: _TiedLinks, y: Int32s, excess: Floats) -> Floats:
     """Return the gradient of the loss with respect to the table of the links, float64[K, K].
 
     ``excess`` is the gradient with respect to the unary log-potentials.

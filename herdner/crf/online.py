@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext import online as loops
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int64s
 from herdner.crf.chain_data import ChainData
 from herdner.crf.likelihood import Borders, ImpossibleTags
-from herdner.crf.trainer import TrainingInterrupted
+from herdner.crf.trainer import StoppingRule, TrainingInterrupted
 
 ALGORITHMS = ("l2sgd", "ap", "pa", "arow")
 EpochProgress = Callable[[int, float, Floats], None]
@@ -111,7 +110,7 @@ class OnlineLearner:
     """Online training of a linear chain by stochastic gradients, averaged perceptron, passive aggressive or AROW.
 
     Args:
-        data: Features and allowed tags of the sequences (`ChainData.of` with ``merge=False``).
+        data: Features and allowed tags of the sequences (`ChainData.of_indices` with ``merge=False``).
         settings: Algorithm and its settings.
         borders: Log-potentials that forbid or fix transitions; None forbids nothing.
         sample_weights: float64[S], weight of each sequence; None is 1.
@@ -137,7 +136,7 @@ class OnlineLearner:
         self.sample_weights = np.ones(self.n_sequences) if sample_weights is None else sample_weights
         self.penalty = 2.0 * max(settings.c2, 1e-12) / max(n_total or self.n_sequences, 1)
 
-    def epoch(self, state: OnlineState, order: NDArray[np.int64]) -> tuple[OnlineState, float]:
+    def epoch(self, state: OnlineState, order: Int64s) -> tuple[OnlineState, float]:
         """Update the weights once for each sequence; return the new state and the loss summed during the epoch.
 
         Args:
@@ -164,7 +163,7 @@ class OnlineLearner:
             loss += 0.5 * self.penalty * float(weights @ weights) * len(order)
         return replace(state, weights=weights, second=second, count=count), loss
 
-    def calibrate(self, state: OnlineState, order: NDArray[np.int64]) -> OnlineState:
+    def calibrate(self, state: OnlineState, order: Int64s) -> OnlineState:
         """Choose the learning rate of "l2sgd" whose trial epoch over a sample, from zero weights, has the lowest loss.
 
         Args:
@@ -195,7 +194,7 @@ class OnlineLearner:
                 falling, n_wanted, rate = True, s.calibration_candidates, s.calibration_eta / s.calibration_rate
         return replace(state, rate=best_rate)
 
-    def _loss_after(self, weights: Floats, rate: float, sample: NDArray[np.int64]) -> float:
+    def _loss_after(self, weights: Floats, rate: float, sample: Int64s) -> float:
         """Run one epoch over a sample with the initial learning rate ``rate``; return the loss summed in the epoch."""
         return self.epoch(OnlineState(weights, weights, 0.0, rate), sample)[1]
 
@@ -264,7 +263,7 @@ def train_online(
 def _is_converged(losses: list[float], settings: OnlineSettings, n_sequences: int) -> bool:
     """Return True if the stopping rule of the algorithm is met."""
     if settings.algorithm == "l2sgd":
-        recent = losses[-settings.period - 1 :]
-        return len(recent) > settings.period and (recent[0] - recent[-1]) < settings.delta * recent[-1]
+        rule = StoppingRule(min_decrease=settings.delta, period=settings.period)
+        return rule.is_met(losses, np.inf, 0.0)
     mean = losses[-1] / max(n_sequences, 1)
     return mean <= settings.epsilon if settings.algorithm == "arow" else mean < settings.epsilon

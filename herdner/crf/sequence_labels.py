@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Int32s, Int64s
 from herdner.base.messages import format_count, number_advice
 from herdner.crf.weights import MOST_TAGS
 
@@ -25,11 +26,11 @@ class EncodedLabels:
     """
 
     labels: tuple[str, ...]
-    states: NDArray[np.int32]
+    states: Int32s
     allowed: NDArray[np.uint8]
 
 
-def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], first_labels: Sequence[str] = ()) -> EncodedLabels:
+def encode_labels(y: Iterable[Any], offsets: Int64s, first_labels: Sequence[str] = ()) -> EncodedLabels:
     """Convert the labels of sequences to indices; labels are numbered in the order of their first occurrence.
 
     Args:
@@ -46,8 +47,7 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], first_labels: Se
         ValueError: ``y`` does not fit the sequences, or there are no or more than 256 labels.
     """
     sequences = iterable_as_list(y, "`y` must be a list of lists of labels")
-    if len(sequences) != len(offsets) - 1:
-        raise ValueError(f"`X` and `y` must have equal lengths, got {len(offsets) - 1} and {len(sequences)}")
+    check_lengths(offsets[1:], sequences)
     index = {label: k for k, label in enumerate(first_labels)}
     states: list[int] = []
     partial: dict[int, list[int] | None] = {}
@@ -80,6 +80,21 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], first_labels: Se
         if options is not None and len(options) == 1:
             numbers[item] = options[0]
     return EncodedLabels(tuple(str(label) for label in index), numbers, allowed)
+
+
+def check_lengths(sequences: Sized, values: Sized, name: str = "y") -> None:
+    """Raise `ValueError` unless there is one value for each sequence.
+
+    Args:
+        sequences: Sequences.
+        values: Values of the sequences, such as their labels.
+        name: Name of the argument that contains the values.
+
+    Raises:
+        ValueError: The lengths differ.
+    """
+    if len(values) != len(sequences):
+        raise ValueError(f"`X` and `{name}` must have equal lengths, got {len(sequences)} and {len(values)}")
 
 
 def iterable_as_list(values: Any, requirement: str) -> list[Any]:
@@ -142,7 +157,7 @@ def _as_table(sequences: object) -> NDArray[Any]:
     return np.array(sequences.tolist() if isinstance(sequences, Labellings) else sequences, dtype=object)
 
 
-def decode_states(states: NDArray[np.int32], offsets: NDArray[np.int64], labels: Sequence[str]) -> list[list[str]]:
+def decode_states(states: Int32s, offsets: Int64s, labels: Sequence[str]) -> list[list[str]]:
     """Convert indices of labels to one list of labels for each sequence.
 
     Args:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.crf.learning import Learner, learn_tables
 from herdner.crf.link_rules import Rule, check_links, find_links, rule_from_text
 from herdner.crf.model import Links, LinkTable, SkipChainModel
@@ -23,7 +22,7 @@ ItemLinks = str | Rule | Callable[[Any], Any]
 """Name of a link rule such as "same-word", a rule, or a function that maps a sequence to pairs of item indices."""
 
 
-def sequence_links(option: ItemLinks, sequence: Sequence[Any]) -> NDArray[np.int32]:
+def sequence_links(option: ItemLinks, sequence: Sequence[Any]) -> Int32s:
     """Return the links of a sequence, int32[F, 2], the earlier item of each link first.
 
     Args:
@@ -115,9 +114,9 @@ def log_partition(model: SkipChainModel, unary: Floats, links: Links) -> float:
 def learn_link_table(
     transition: Floats,
     unary: Floats,
-    offsets: NDArray[np.int64],
-    states: NDArray[np.int32],
-    links: Sequence[NDArray[np.int32]],
+    offsets: Int64s,
+    states: Int32s,
+    links: Sequence[Int32s],
 ) -> Floats:
     """Learn the table that all links share, float64[K, K], by piecewise likelihood (Sutton and McCallum 2005).
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext.links import checked_borders
+from herdner.base.arrays import Int32s, Int64s
 from herdner.crf.link_rules import Rule, SameWord, find_links, rule_from_dict, rule_to_dict
 
 
@@ -22,7 +22,7 @@ class LinearChain:
 
     name = "linear-chain"
 
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    def links(self, tokens: Sequence[str], sentence_offsets: Int64s) -> Int32s:
         """Return all pairs of tokens that are adjacent in a sentence of a document.
 
         Args:
@@ -52,7 +52,7 @@ class SkipChain:
         """Name of the link rule of the template."""
         return self.rule.name
 
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    def links(self, tokens: Sequence[str], sentence_offsets: Int64s) -> Int32s:
         """Return the links that the rule of the template finds in a document.
 
         Args:

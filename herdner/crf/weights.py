@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats, Int64s
+
 MOST_TAGS = 256  # model files store the index of a tag in a byte
-Keys = tuple[NDArray[np.int64], NDArray[np.uint64]]
+Keys = tuple[Int64s, NDArray[np.uint64]]
 """Features of a document as ``starts`` and ``keys``; token t has ``keys[starts[t]:starts[t + 1]]``."""
 
 
@@ -27,19 +29,19 @@ class ChainWeights:
     """
 
     tags: tuple[str, ...]
-    transition: NDArray[np.float64]
+    transition: Floats
     keys: NDArray[np.uint64]
     starts: NDArray[np.uint32]
     entry_tags: NDArray[np.uint8]
-    entry_weights: NDArray[np.float64]
+    entry_weights: Floats
 
     @staticmethod
     def from_entries(
         tags: tuple[str, ...],
-        transition: NDArray[np.float64],
+        transition: Floats,
         keys: NDArray[np.uint64],
         entry_tags: NDArray[np.uint8],
-        entry_weights: NDArray[np.float64],
+        entry_weights: Floats,
     ) -> ChainWeights:
         """Build chain weights from entries in any order; entries of one feature keep their order.
 
@@ -71,7 +73,7 @@ class ChainWeights:
         """Feature key of each weight entry, uint64[m]. An entry is the weight of one feature for one tag."""
         return np.repeat(self.keys, np.diff(self.starts.astype(np.int64)))
 
-    def entries_of(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def entries_of(self, keys: NDArray[np.uint64]) -> tuple[Int64s, Int64s]:
         """Return the indices of the weight entries of all features whose keys are in ``keys``.
 
         Args:
@@ -149,10 +151,10 @@ class ChainWeights:
 
 def _sum_repeated(
     tags: tuple[str, ...],
-    transition: NDArray[np.float64],
+    transition: Floats,
     of_keys: Sequence[NDArray[np.uint64]],
     of_states: Sequence[NDArray[np.uint8]],
-    of_weights: Sequence[NDArray[np.float64]],
+    of_weights: Sequence[Floats],
 ) -> ChainWeights:
     """Build chain weights, and sum the weights of entries that have the same key and the same tag."""
     keys, states, weights = np.concatenate(of_keys), np.concatenate(of_states), np.concatenate(of_weights)

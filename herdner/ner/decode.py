@@ -8,10 +8,9 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor
-from herdner.base.arrays import Floats, Int64s
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.crf.link_rules import HasTokens, find_links_of_all
 from herdner.crf.model import Links, SkipChainModel
 from herdner.inference import Backend, UnsupportedGraph, make_backend
@@ -24,7 +23,7 @@ from herdner.ner.recasing import reader
 from herdner.text.document import Document
 from herdner.text.tags import Chunks, Scheme, chunks_from_states
 
-States = NDArray[np.int32]
+States = Int32s
 
 
 class DecodedTags(NamedTuple):
@@ -42,7 +41,7 @@ class DecodedTags(NamedTuple):
 def decode(
     crf: SkipChainModel,
     unary: Floats,
-    sentence_offsets: NDArray[np.int64],
+    sentence_offsets: Int64s,
     links: Links,
     backend: Backend | None,
     rng: np.random.Generator | None,
@@ -81,7 +80,7 @@ def _default() -> Backend:
 def calibration_inputs(
     crf: SkipChainModel,
     unary: Floats,
-    sentence_offsets: NDArray[np.int64],
+    sentence_offsets: Int64s,
     links: Links,
     decoded: DecodedTags,
     chunks: Chunks,
@@ -136,7 +135,7 @@ class ConcatenatedDocuments(NamedTuple):
 
     tokens: list[str]
     starts: list[int]
-    sentence_offsets: NDArray[np.int64]
+    sentence_offsets: Int64s
 
 
 def concatenate(documents: Sequence[HasTokens]) -> ConcatenatedDocuments:
@@ -218,7 +217,7 @@ class Decoder:
             return self.crf.chain_marginals(unary, document.sentence_offsets)
         return decoded.marginals
 
-    def links(self, document: Document) -> dict[str, NDArray[np.int32]]:
+    def links(self, document: Document) -> dict[str, Int32s]:
         """Return the linked tokens of a document, as a dict from the name of a link rule to an array of token pairs.
 
         Args:
@@ -227,7 +226,7 @@ class Decoder:
         Returns:
             int32[F, 2] for the name of each rule, the earlier token of each link first.
         """
-        document, links = self.read(document), dict[str, NDArray[np.int32]]()
+        document, links = self.read(document), dict[str, Int32s]()
         for each in self.crf.link_tables:
             edges, name = each.template.links(document.tokens, document.sentence_offsets), each.template.name
             links[name] = np.concatenate([links[name], edges]) if name in links else edges

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import TYPE_ATTRIBUTES
+from herdner.base.arrays import Int64s
 
 if TYPE_CHECKING:
     from herdner.ner.features import CompiledTemplate
@@ -65,7 +66,7 @@ class Describer:
     """
 
     tokens: Sequence[str]
-    sentence_offsets: NDArray[np.int64]
+    sentence_offsets: Int64s
     spans: Sequence[Span]
     names: tuple[str, ...]
     templates: Sequence[CompiledTemplate]

@@ -30,7 +30,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.crf.weights import ChainWeights
 from herdner.inference import Backend
 from herdner.ner.calibration import CalibrationInputs
@@ -265,9 +265,9 @@ class _Sources(NamedTuple):
     """
 
     row: Mapping[int, int]
-    starts: NDArray[np.int64]
+    starts: Int64s
     keys: NDArray[np.uint64]
-    origins: NDArray[np.int32]
+    origins: Int32s
 
 
 class _Term(NamedTuple):
@@ -380,7 +380,7 @@ class _Explainer:
         after = [each for each in self.spans[i + 1 : i + 2] if each.start == span.end < end]
         return [*before, span, *after]
 
-    def _sentence(self, token: int) -> NDArray[np.int64]:
+    def _sentence(self, token: int) -> Int64s:
         end = int(np.searchsorted(self.document.sentence_offsets, token, "right"))
         return self.document.sentence_offsets[end - 1 : end + 1]
 
@@ -389,7 +389,7 @@ class _Explainer:
         return {tag: k for k, tag in enumerate(self.decoder.tags)}
 
     @cached_property
-    def _states(self) -> NDArray[np.int32]:
+    def _states(self) -> Int32s:
         return np.array([self._index[tag] for tag in self.document.tags or ()], np.int32)
 
     # --- factors ----------------------------------------------------------------------------------------------------
@@ -465,7 +465,7 @@ class _Explainer:
         return scores
 
     @cached_property
-    def _links(self) -> list[NDArray[np.int32]]:
+    def _links(self) -> list[Int32s]:
         return self.decoder.crf.links(self._prepared_document.tokens, self.document.sentence_offsets)
 
     @cached_property

@@ -21,6 +21,7 @@ from herdner._ext.features import (
 )
 from herdner._ext.hashing import hash_string
 from herdner._ext.network import CompiledNetwork
+from herdner.base.arrays import Int32s
 from herdner.base.locks import ForkLock
 from herdner.ner.lexicon import Lexicon
 
@@ -215,7 +216,7 @@ def _word_attribute(name: str) -> int:
     return TYPE_ATTRIBUTES.index(name)
 
 
-def _pairs(items: list[tuple[int, int]]) -> NDArray[np.int32]:
+def _pairs(items: list[tuple[int, int]]) -> Int32s:
     return np.reshape(np.array(items, np.int32), (-1, 2))
 
 

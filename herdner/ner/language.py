@@ -19,8 +19,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Int64s
 from herdner.ner.model_file import shipped_models
 from herdner.text.document import Document
 
@@ -63,9 +63,9 @@ class _FunctionWords(NamedTuple):
     names: dict[str, str]
     words: dict[str, frozenset[str]]
     rows: dict[str, int]
-    table: NDArray[np.int64]
+    table: Int64s
 
-    def language_counts(self, tokens: Iterable[str]) -> NDArray[np.int64]:
+    def language_counts(self, tokens: Iterable[str]) -> Int64s:
         """Return, for each language, the number of tokens that are function words of the language, int64[languages]."""
         rows = self.rows
         return self.table[[rows[token] for token in tokens if token in rows]].sum(axis=0)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from herdner._ext.feature_tables import WordTable
 from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON
 from herdner._ext.hashing import hash_phrase, hash_strings
+from herdner.base.arrays import Int32s
 from herdner.base.extras import check_extra, import_extra
 from herdner.base.npz import Where, read_arrays
 
@@ -213,7 +214,7 @@ class Topics:
         return -(self.centres**2).sum(axis=0) / 2
 
     @cached_property
-    def starts(self) -> NDArray[np.int32]:
+    def starts(self) -> Int32s:
         """Index of the first column of each clustering in ``centres``, followed by the number of columns, int32[4]."""
         return np.cumsum([0, *TOPICS], dtype=np.int32)
 

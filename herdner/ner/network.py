@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.features import POSITION_ATTRIBUTES, TYPE_ATTRIBUTES
 from herdner._ext.network import CompiledNetwork
+from herdner.base.arrays import Int32s
 
 _GAZETTEER = "gazetteer:"
 CODE_ROWS = 256  # rows of the table of a code
@@ -70,7 +71,7 @@ class Network:
     hidden: NDArray[np.int8]
     bias: NDArray[np.int16]
     outputs: NDArray[np.int8]
-    output_bias: NDArray[np.int32]
+    output_bias: Int32s
     shift: int
     scale: float
 
@@ -163,7 +164,7 @@ class Network:
         )  # fmt: skip
 
 
-def _pairs(items: Sequence[tuple[str, int]], names: Sequence[str]) -> NDArray[np.int32]:
+def _pairs(items: Sequence[tuple[str, int]], names: Sequence[str]) -> Int32s:
     """Convert pairs (name, number of bits) to an array of rows (index of the name in ``names``, number of bits)."""
     unknown = [name for name, _ in items if name not in names]
     if unknown:

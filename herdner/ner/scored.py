@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats, Int64s
 from herdner.text.tags import Scheme, SentenceOffsets, convert_tags, split_tag
 
 ScoreKind = Literal["log-potentials", "marginals"]
@@ -27,9 +28,9 @@ class ScoredDocument(NamedTuple):
             sentence is empty.
     """
 
-    unary: NDArray[np.float64]
+    unary: Floats
     tokens: list[str]
-    sentence_offsets: NDArray[np.int64]
+    sentence_offsets: Int64s
 
     @classmethod
     def of(
@@ -190,7 +191,7 @@ def check_finite(name: str, value: Any, default: Any = None) -> float:
     return value
 
 
-def check_transition(transition: ArrayLike | None, n_tags: int) -> NDArray[np.float64]:
+def check_transition(transition: ArrayLike | None, n_tags: int) -> Floats:
     """Check a transition table, and return it as float64[K, K].
 
     Args:
@@ -248,7 +249,7 @@ def gold_tags(
     return tags
 
 
-def _as_float64(scores: ArrayLike, n_tokens: int, n_tags: int) -> NDArray[np.float64]:
+def _as_float64(scores: ArrayLike, n_tokens: int, n_tags: int) -> Floats:
     """Copy the scores of a document to a float64 array of shape [tokens, tags]."""
     try:
         array = np.asarray(scores)
@@ -268,7 +269,7 @@ def _as_float64(scores: ArrayLike, n_tokens: int, n_tags: int) -> NDArray[np.flo
     return np.array(array, np.float64, order="C")
 
 
-def _log_potentials(array: NDArray[np.float64], tokens: Sequence[str], kind: ScoreKind) -> NDArray[np.float64]:
+def _log_potentials(array: Floats, tokens: Sequence[str], kind: ScoreKind) -> Floats:
     """Convert the scores of a document to log-potentials whose largest value for each token is 0.
 
     Sums of such log-potentials cannot overflow. Raises `ValueError` if a score is invalid.
@@ -308,7 +309,7 @@ def _first(invalid: Any, tokens: Sequence[str]) -> str:
     return f"token {t} ({tokens[t]!r:.40})"
 
 
-def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
+def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> Int64s:
     """Check sentence offsets, and return them as int64[S + 1].
 
     Args:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats, Int64s
 from herdner.text.tags import Scheme, Span, tags_from_spans
 
 
@@ -56,7 +56,7 @@ class Evidence:
         """Tokens for which there is evidence or a constraint."""
         return {*self.tokens, *self.fixed, *(token for token, _ in self.forbidden)}
 
-    def add_to(self, unary: NDArray[np.float64]) -> None:
+    def add_to(self, unary: Floats) -> None:
         """Add the evidence to the log-potentials of the document, in place.
 
         Args:
@@ -89,7 +89,7 @@ class SpanEncoder:
     def _index(self) -> dict[str, int]:
         return {tag: k for k, tag in enumerate(self.tags)}
 
-    def evidence(self, spans: Iterable[SpanEvidence], sentence_offsets: NDArray[np.int64]) -> Evidence:
+    def evidence(self, spans: Iterable[SpanEvidence], sentence_offsets: Int64s) -> Evidence:
         """Convert the evidence for spans of a document to changes of the document's log-potentials.
 
         Args:
@@ -126,7 +126,7 @@ class SpanEncoder:
         states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 
-    def _fixed_tags(self, spans: Sequence[Span], sentence_offsets: NDArray[np.int64]) -> dict[int, int]:
+    def _fixed_tags(self, spans: Sequence[Span], sentence_offsets: Int64s) -> dict[int, int]:
         """Return the tag index of every token of the spans, as a dict from token to tag index.
 
         The spans are encoded together, because the tags of adjacent IOB1 spans depend on each other.
@@ -143,7 +143,7 @@ class SpanEncoder:
             fixed.update(zip(range(span.start, span.end), states, strict=True))
         return fixed
 
-    def _extensions(self, span: Span, sentence_offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    def _extensions(self, span: Span, sentence_offsets: Int64s) -> Iterator[tuple[int, int]]:
         """Yield (adjacent token, tag) for each tag that would extend the span. Only IOB1 and IOB2 have such tags."""
         if self.scheme not in ("iob1", "iob2"):
             return

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.crf.chain_data import ChainData
 from herdner.crf.crfsuite_files import train_crfsuite
 from herdner.crf.trainer import StoppingRule, TrainingProgress, train_chain
@@ -54,7 +54,7 @@ class HerdnerTrainer:
             min_freq=regularisation.min_freq, base=base, counted=corpus.counted,
         )  # fmt: skip
         self.origin = None if base is None else self.data.vector_of(base)
-        self.c2: float | NDArray[np.float64] = regularisation.c2
+        self.c2: float | Floats = regularisation.c2
         if base is not None and self.origin is not None:
             is_base, factor = self.origin != 0, regularisation.base_factor
             if labels_of(self.data.tags) - labels_of(base.tags):

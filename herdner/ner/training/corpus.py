@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int32s
 from herdner.crf.likelihood import Borders
 from herdner.crf.weights import MOST_TAGS
 from herdner.inference.linear_chain import viterbi
@@ -58,7 +58,7 @@ class TrainingCorpus:
     guideline: str | None
     development: list[Document]
 
-    def states(self, i: int, unary: Floats, transition: Floats) -> NDArray[np.int32]:
+    def states(self, i: int, unary: Floats, transition: Floats) -> Int32s:
         """Return the tags of document i: the most probable sequence of allowed tags under a linear chain.
 
         The tags are indices into the tags of the model.

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext.spellings import spell_tokens
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
 from herdner.crf.link_rules import HasTokens, find_links_of_all
@@ -30,7 +29,7 @@ def learn_link_tables(
     link_tables: tuple[LinkTable, ...],
     corpus: TrainingCorpus,
     unaries: Sequence[Floats],
-    states: Sequence[NDArray[np.int32]],
+    states: Sequence[Int32s],
     learner: Learner,
     progress: TrainingProgress | None,
     seed: int,
@@ -71,7 +70,7 @@ def learn_link_tables(
     return replace(model, weights=weights, link_tables=skip_chain.link_tables), curve
 
 
-def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.int32]]:
+def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[Int32s]:
     """Return the gold tags of each document, as indices into the tags of the model.
 
     Tokens whose tag is not annotated get their most probable allowed tag.
@@ -97,7 +96,7 @@ def join_examples(
     model: SkipChainModel,
     documents: Sequence[HasTokens],
     unaries: Sequence[Floats],
-    states: Sequence[NDArray[np.int32]],
+    states: Sequence[Int32s],
 ) -> Examples:
     """Concatenate annotated documents into `Examples`, the training data of link tables.
 
