@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.attributes import AttributeIndex, add_scores
 from herdner.base.arrays import Floats, Int32s, Int64s, sealed
-from herdner.crf.weights import ChainWeights
+from herdner.crf.weights import MOST_TAGS, ChainWeights
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +98,19 @@ class AttributeWeights:
         Raises:
             ValueError: There are more than 256 labels.
         """
-        if len(self.labels) > 256:
-            raise ValueError(f"a chain can have at most 256 labels, got {len(self.labels)}; merge some labels")
+        if len(self.labels) > MOST_TAGS:
+            raise ValueError(f"a chain can have at most {MOST_TAGS} labels, got {len(self.labels)}; merge some labels")
+        return self.with_keys(np.arange(1, len(self.attribute_names) + 1, dtype=np.uint64))
+
+    def with_keys(self, keys: NDArray[np.uint64]) -> ChainWeights:
+        """Return the weights in the form of ``ChainWeights``.
+
+        Args:
+            keys: uint64[A], feature key of each attribute.
+        """
+        states = self.state_labels.astype(np.uint8)
         return ChainWeights.from_entries(
-            tuple(self.labels),
-            self.transition,
-            self.attributes.astype(np.uint64) + np.uint64(1),
-            self.state_labels.astype(np.uint8),
-            self.state_weights,
+            tuple(self.labels), self.transition, keys[self.attributes], states, self.state_weights
         )
 
     @property

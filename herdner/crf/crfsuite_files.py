@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -285,13 +286,7 @@ def chain_weights(model: AttributeWeights) -> ChainWeights:
         keys = np.array([int(name) for name in model.attribute_names], np.uint64)
     except OverflowError:
         raise ValueError("all attribute names must be feature keys: integers from 0 to 2 ** 64 - 1") from None
-    return ChainWeights.from_entries(
-        tuple(model.labels),
-        model.transition,
-        keys[model.attributes],
-        model.state_labels.astype(np.uint8),
-        model.state_weights,
-    )
+    return model.with_keys(keys)
 
 
 def crfsuite_sequences(features: Sequence[Keys], sentence_offsets: Sequence[Int64s]) -> Iterator[list[list[str]]]:
@@ -307,13 +302,13 @@ def crfsuite_sequences(features: Sequence[Keys], sentence_offsets: Sequence[Int6
     for (starts, keys), offsets in zip(features, sentence_offsets, strict=True):
         row = [names.get(key) or names.setdefault(key, str(key)) for key in keys.tolist()]
         ends = starts.tolist()
-        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        for begin, end in pairwise(offsets.tolist()):
             yield [row[ends[t] : ends[t + 1]] for t in range(begin, end)]
 
 
 def _sentences(tags: Sequence[Sequence[str]], sentence_offsets: Sequence[Int64s]) -> Iterator[Sequence[str]]:
     for document, offsets in zip(tags, sentence_offsets, strict=True):
-        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        for begin, end in pairwise(offsets.tolist()):
             yield document[begin:end]
 
 
@@ -327,13 +322,9 @@ def _estimator(
     class ReportingTrainer(pycrfsuite.Trainer):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUntypedBaseClass]
         logparser: Any
 
-        def on_iteration(self, log: str, info: dict[str, Any]) -> None:
-            if progress is not None:
-                progress(info["num"], info)
-
         def message(self, message: str) -> None:  # the base class prints here
-            if self.logparser.feed(message) == "iteration":
-                self.on_iteration(self.logparser.last_log, self.logparser.last_iteration)
+            if self.logparser.feed(message) == "iteration" and progress is not None:
+                progress(self.logparser.last_iteration["num"], self.logparser.last_iteration)
 
     return sklearn_crfsuite.CRF(
         algorithm="lbfgs", c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,

@@ -737,7 +737,7 @@ class CRF(BaseEstimator):
         if self._algorithm != "lbfgs":
             learner = OnlineLearner(data, self._online_settings(), borders, sample_weights)
             start = np.zeros(data.n_features + int(data.transitions.sum())) if start is None else start
-            return train_online(learner, start, generator(self.random_state), report.epoch)
+            return train_online(learner, start, generator(self.random_state), report.iteration)
         rule = StoppingRule(
             self._value("max_iterations", 0), self._value("delta", 0), self._value("period", 10),
             self._value("epsilon", 0),
@@ -822,7 +822,9 @@ class CRF(BaseEstimator):
     ) -> Iterator[Result]:
         """Yield the result of the backend for each sequence."""
         if isinstance(X, EncodedSequences):
-            raise ValueError("with `backend` or `links`, `X` must be sequences of items, not the result of `encode`")
+            raise ValueError(
+                "if `backend` or `links` is set, `X` must be the sequences of items, not the result of `encode`"
+            )
         weights, backend, sequences = self._fitted_weights(), resolve_backend(self.backend or "sum-product"), list(X)
         options = [None] * len(sequences) if allowed is None else list(allowed)
         check_lengths(sequences, options, "allowed")
@@ -890,19 +892,15 @@ class _Report:
             yield
 
     def iteration(self, number: int, values: dict[str, Any]) -> None:
-        """Record iteration ``number`` of L-BFGS."""
-        self.epoch(number, values["loss"], values["weights"])
-
-    def epoch(self, number: int, loss: float, vector: Floats) -> None:
-        """Record an epoch of online learning, and print a line if ``verbose`` is set."""
-        line = {"iteration": number, "seconds": time.perf_counter() - self.begin, "loss": loss}
+        """Record an iteration of L-BFGS or an epoch of online learning, and print a line if ``verbose`` is set."""
+        line = {"iteration": number, "seconds": time.perf_counter() - self.begin, "loss": values["loss"]}
         if self.accuracy is not None:
-            line["accuracy"] = self.accuracy(vector)
+            line["accuracy"] = self.accuracy(values["weights"])
         self.lines.append(line)
         self.on_line(line)
         if self.verbose:
             accuracy = f"  dev accuracy={line['accuracy']:.4f}" if "accuracy" in line else ""
-            print(f"Iter {number:<4} time={line['seconds']:.2f}  loss={loss:.2f}{accuracy}", flush=True)
+            print(f"Iter {number:<4} time={line['seconds']:.2f}  loss={line['loss']:.2f}{accuracy}", flush=True)
 
 
 def _forbid(unary: Floats, allowed: list[Any], offsets: Int64s, labels: list[str]) -> Floats:

@@ -21,13 +21,7 @@ from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import (
-    capitalised_tokens,
-    checked_borders,
-    company_links,
-    name_tokens,
-    same_words,
-)
+from herdner._ext.links import capitalised_tokens, checked_borders, company_links, name_tokens, same_words
 from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Int32s, Int64s
 from herdner.base.checks import check_integer
@@ -107,14 +101,11 @@ class _NameRule:
     def __post_init__(self) -> None:
         """Raise `ValueError` if an option has the wrong type or is out of range."""
         for field in fields(self):
-            value, expected = getattr(self, field.name), ""
-            if isinstance(field.default, bool):
-                expected = "" if isinstance(value, bool) else "true or false"
-            elif isinstance(field.default, int):
+            value = getattr(self, field.name)
+            if type(field.default) is int:
                 check_integer(value, f"rule {self.name}: {field.name}", 1, MOST_LINKS)
-            elif not isinstance(value, str):
-                expected = "text"
-            if expected:
+            elif not isinstance(value, type(field.default)):
+                expected = "true or false" if isinstance(field.default, bool) else "text"
                 raise ValueError(f"rule {self.name}: {field.name} must be {expected}, got {value!r:.80}")
 
     def links(self, tokens: Sequence[str], sentence_offsets: Int64s) -> Int32s:

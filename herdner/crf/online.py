@@ -7,7 +7,6 @@ weights (AROW; Crammer, Kulesza and Dredze 2009) and stochastic gradient descent
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,11 +15,9 @@ from herdner._ext import online as loops
 from herdner.base.arrays import Floats, Int64s
 from herdner.crf.chain_data import ChainData
 from herdner.crf.likelihood import Borders, ImpossibleTags
-from herdner.crf.trainer import StoppingRule, TrainingInterrupted
+from herdner.crf.trainer import StoppingRule, TrainingInterrupted, TrainingProgress
 
 ALGORITHMS = ("l2sgd", "ap", "pa", "arow")
-EpochProgress = Callable[[int, float, Floats], None]
-"""Function called after each epoch with its index, which starts at 1, the loss and the weights float64[d]."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +217,7 @@ def train_online(
     learner: OnlineLearner,
     start: Floats,
     rng: np.random.Generator,
-    progress: EpochProgress | None = None,
+    progress: TrainingProgress | None = None,
 ) -> Floats:
     """Run epochs over all sequences, in random order, until the stopping rule is met; return the weights.
 
@@ -252,7 +249,7 @@ def train_online(
                 best = state.result(s)
             losses.append(loss)
             if progress is not None:
-                progress(iteration, loss, best)
+                progress(iteration, {"loss": loss, "weights": best})
             if _is_converged(losses, s, n):
                 break
     except KeyboardInterrupt:

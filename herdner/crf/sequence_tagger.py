@@ -41,13 +41,11 @@ def weight_info(weights: AttributeWeights) -> WeightInfo:
         weights: Weights of the chain.
     """
     labels, names = weights.labels, weights.attribute_names
-    pairs = zip(*(part.tolist() for part in np.nonzero(weights.transition)), strict=True)
-    entries = zip(
-        weights.attributes.tolist(), weights.state_labels.tolist(), weights.state_weights.tolist(), strict=True
-    )
-    transitions: dict[tuple[str, str], float] = {
-        (labels[i], labels[j]): float(weights.transition[i, j]) for i, j in pairs
+    transitions = {
+        (labels[i], labels[j]): float(weights.transition[i, j]) for i, j in np.argwhere(weights.transition).tolist()
     }
+    columns = weights.attributes, weights.state_labels, weights.state_weights
+    entries = zip(*(column.tolist() for column in columns), strict=True)
     state_features: dict[tuple[str, str], float] = {(names[a], labels[k]): weight for a, k, weight in entries}
     header = {
         "num_features": str(len(transitions) + len(state_features)),

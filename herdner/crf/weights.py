@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +65,7 @@ class ChainWeights:
     def empty() -> ChainWeights:
         """Return chain weights that have no tags and no features."""
         nothing = np.empty(0, np.uint64)
-        return ChainWeights(
-            (), np.empty((0, 0)), nothing, np.zeros(1, np.uint32), nothing.astype(np.uint8), np.empty(0)
-        )
+        return ChainWeights((), np.empty((0, 0)), nothing, np.zeros(1, np.uint32), np.empty(0, np.uint8), np.empty(0))
 
     @property
     def entry_keys(self) -> NDArray[np.uint64]:
@@ -111,13 +110,9 @@ class ChainWeights:
             The sums, with the tags and the transitions of these weights.
         """
         number = np.array([self.tags.index(tag) for tag in base.tags], np.uint8)
-        return _sum_repeated(
-            self.tags,
-            self.transition,
-            [base.entry_keys, self.entry_keys],
-            [number[base.entry_tags], self.entry_tags],
-            [base.entry_weights, self.entry_weights],
-        )
+        entries = [(base.entry_keys, number[base.entry_tags], base.entry_weights)]
+        entries.append((self.entry_keys, self.entry_tags, self.entry_weights))
+        return _sum_entries(self.tags, self.transition, entries)
 
     @staticmethod
     def mean(several: Sequence[ChainWeights]) -> ChainWeights:
@@ -132,13 +127,9 @@ class ChainWeights:
         tags, n = several[0].tags, len(several)
         if any(each.tags != tags for each in several):
             raise ValueError("chains with different tags cannot be averaged; train all chains on the same tags")
-        return _sum_repeated(
-            tags,
-            np.mean([each.transition for each in several], axis=0),
-            [each.entry_keys for each in several],
-            [each.entry_tags for each in several],
-            [each.entry_weights / n for each in several],
-        )
+        transition = np.mean([each.transition for each in several], axis=0)
+        entries = [(each.entry_keys, each.entry_tags, each.entry_weights / n) for each in several]
+        return _sum_entries(tags, transition, entries)
 
     def prune(self, smallest: float) -> ChainWeights:
         """Return a copy of the weights without entries whose absolute value is below ``smallest``.
@@ -149,15 +140,11 @@ class ChainWeights:
         return self.select(np.abs(self.entry_weights) >= smallest)
 
 
-def _sum_repeated(
-    tags: tuple[str, ...],
-    transition: Floats,
-    of_keys: Sequence[NDArray[np.uint64]],
-    of_states: Sequence[NDArray[np.uint8]],
-    of_weights: Sequence[Floats],
+def _sum_entries(
+    tags: tuple[str, ...], transition: Floats, entries: Sequence[tuple[NDArray[Any], ...]]
 ) -> ChainWeights:
-    """Build chain weights, and sum the weights of entries that have the same key and the same tag."""
-    keys, states, weights = np.concatenate(of_keys), np.concatenate(of_states), np.concatenate(of_weights)
+    """Sum the weights of equal entries; ``entries`` has the keys, the tags and the weights of each chain."""
+    keys, states, weights = map(np.concatenate, zip(*entries, strict=True))
     order = np.lexsort((states, keys))
     first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(states[order]) != 0))[: len(order)]
     total = np.add.reduceat(weights[order], np.flatnonzero(first)) if len(order) else weights

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import TYPE_ATTRIBUTES
-from herdner.base.arrays import Int64s
+from herdner.base.arrays import Int32s, Int64s
 
 if TYPE_CHECKING:
-    from herdner.ner.features import CompiledTemplate
+    from herdner._ext.features import Extractor
+    from herdner.ner.features import CompiledTemplate, FeaturePlan
+    from herdner.text.document import Document
     from herdner.text.tags import Span
 
 _ORDINALS = ("", "second ", "third ", "fourth ", "fifth ", "sixth ", "seventh ", "eighth ", "ninth ")
@@ -72,6 +74,37 @@ class Describer:
     templates: Sequence[CompiledTemplate]
     attributes: NDArray[np.uint64]
     well_known: NDArray[np.uint64]
+
+    @classmethod
+    def of(
+        cls,
+        document: Document,
+        tokens: Sequence[str],
+        spans: Sequence[Span],
+        plan: FeaturePlan,
+        extractor: Extractor,
+        selected: Int64s,
+    ) -> tuple[Describer, Int64s, NDArray[np.uint64], Int32s]:
+        """Build the describer of a document, and compute the features of selected tokens.
+
+        Args:
+            document: The document.
+            tokens: Tokens of the document as the tagger reads them, for example recased.
+            spans: Entities of the document.
+            plan: Feature plan of the model.
+            extractor: Feature extractor of the model.
+            selected: int64[M], ascending indices of tokens.
+
+        Returns:
+            The describer; and the starts, keys and origins of the features of the M tokens, as they are in the result
+            of ``Extractor.origins``.
+        """
+        offsets = document.sentence_offsets
+        starts, keys, origins, attributes = extractor.origins(tokens, offsets, selected)
+        well_known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), np.empty(0, np.int64))[3]
+        templates = plan.compiled_templates()
+        describer = cls(document.tokens, offsets, spans, plan.attributes, templates, attributes, well_known)
+        return describer, starts, keys, origins
 
     # --- features ---------------------------------------------------------------------------------------------------
 
@@ -166,17 +199,6 @@ class Describer:
         text = self.tokens[other] if target is None else " ".join(self.tokens[target.start : target.end])
         tagged = _label(target) if target is None else f"tagged {target.label}"
         return f"link to '{text}' in sentence {self.sentence(other)}, {tagged} ({rule})"
-
-    def known_name(self, is_constraint: bool) -> str:
-        """Describe in English the effect of known names on the log-odds at a token.
-
-        Args:
-            is_constraint: True if the known name is a constraint, which forbids the alternative.
-
-        Returns:
-            The description.
-        """
-        return "known names forbid the alternative" if is_constraint else "known names"
 
     # --- the document -----------------------------------------------------------------------------------------------
 
@@ -300,12 +322,8 @@ def _digits(describer: Describer, column: int, token: int, gazetteer: str) -> st
     return f"is '{plain}' with any digits" if plain != word.lower() else _lower(describer, column, token, gazetteer)
 
 
-def _shape(describer: Describer, column: int, token: int, gazetteer: str) -> str:
-    return f"looks like {brief(describer.tokens[token], 4)}"
-
-
-def _brief_shape(describer: Describer, column: int, token: int, gazetteer: str) -> str:
-    return f"looks like {brief(describer.tokens[token], 1)}"
+def _shape(longest: int) -> Predicate:
+    return lambda describer, column, token, gazetteer: f"looks like {brief(describer.tokens[token], longest)}"
 
 
 def _prefix(length: int) -> Predicate:
@@ -316,14 +334,12 @@ def _suffix(length: int) -> Predicate:
     return lambda describer, column, token, gazetteer: f"ends in '-{describer.tokens[token].lower()[-length:]}'"
 
 
-def _class(describer: Describer, column: int, token: int, gazetteer: str) -> str:
-    shared = describer.examples(column, token)
-    return f"has the word class of {', '.join(shared or [describer.tokens[token]])}"
+def _similar(text: str) -> Predicate:
+    def describe(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+        shared = describer.examples(column, token)
+        return f"{text} {', '.join(shared or [describer.tokens[token]])}"
 
-
-def _vector(describer: Describer, column: int, token: int, gazetteer: str) -> str:
-    shared = describer.examples(column, token)
-    return f"occurs in similar texts as {', '.join(shared or [describer.tokens[token]])}"
+    return describe
 
 
 def _describe_case(describer: Describer, column: int, token: int, gazetteer: str) -> str:
@@ -368,9 +384,10 @@ def _topic(describer: Describer, column: int, token: int, gazetteer: str) -> str
 
 
 PREDICATES: dict[str, Predicate] = {
-    "word": _word, _FOLDED: _lower, "digits": _digits, "shape": _shape, "brief_shape": _brief_shape,
+    "word": _word, _FOLDED: _lower, "digits": _digits, "shape": _shape(4), "brief_shape": _shape(1),
     **{f"prefix{n}": _prefix(n) for n in range(1, 6)}, **{f"suffix{n}": _suffix(n) for n in range(1, 6)},
-    **{f"class{n}": _class for n in (4, 6, 10, 20)}, **{f"vector{n}": _vector for n in (32, 128, 512, 2048)},
+    **{f"class{n}": _similar("has the word class of") for n in (4, 6, 10, 20)},
+    **{f"vector{n}": _similar("occurs in similar texts as") for n in (32, 128, 512, 2048)},
     "casing": _describe_case, "headline": _unknown, "run": _run, "bias": _unknown,
     "run_first": _run_with("begins with"), "run_last": _run_with("ends with"),
     "run_before": _run_with("comes after"), "run_after": _run_with("comes before"),

@@ -25,6 +25,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from herdner.crf.weights import ChainWeights
 from herdner.inference import Backend
 from herdner.ner.calibration import CalibrationInputs
 from herdner.ner.decode import DecodedTags, Decoder, calibration_inputs, decode
-from herdner.ner.descriptions import WELL_KNOWN, Describer
+from herdner.ner.descriptions import Describer
 from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import TaggerModel
 from herdner.text.document import Document
@@ -311,18 +312,13 @@ class _Explainer:
         tokens = slice(self.spans[i].start, self.spans[i].end + 1)  # a full name may shorten a span
         is_changed = bool((self._backend_tags.states[tokens] != self._states[tokens]).any())
         inputs = self._inputs_of_final_labels if is_changed else self._inputs_of_backend_labels
-        probabilities = [
-            float(inputs.without_links[i]), float(inputs.confidence[i]), self.document.entities[i].confidence or 0.0,
-        ]  # fmt: skip
+        confidence = self.document.entities[i].confidence or 0.0
+        probabilities = [float(inputs.without_links[i]), float(inputs.confidence[i]), confidence]
         names = "model", "links", "full name" if is_changed else "calibration"
-        steps: list[ConfidenceStep] = []
-        before = 0.0
-        for name, probability in zip(names, probabilities, strict=True):
-            log_odds = _log_odds(probability)
-            change = 0.0 if log_odds == before else log_odds - before  # the difference of two infinities is NaN
-            steps.append(ConfidenceStep(name, change, probability))
-            before = log_odds
-        return tuple(steps)
+        odds = [0.0, *map(_log_odds, probabilities)]
+        # Equal values are not subtracted, because the difference of two infinities is NaN.
+        changes = [0.0 if after == before else after - before for before, after in pairwise(odds)]
+        return tuple(map(ConfidenceStep, names, changes, probabilities))
 
     @cached_property
     def _backend_tags(self) -> DecodedTags:
@@ -488,16 +484,11 @@ class _Explainer:
 
     def _sources(self, tokens: Iterable[int]) -> tuple[_Sources, Describer]:
         """Return the features of the tokens with the indices ``tokens``, and the `Describer` of the document."""
-        selected, extractor, plan = sorted(tokens), self.decoder.extractor, self.model.plan
-        document, offsets = self.document, self.document.sentence_offsets
-        starts, keys, origins, attributes = extractor.origins(
-            self._prepared_document.tokens, offsets, np.array(selected, np.int64)
+        selected = np.array(sorted(tokens), np.int64)
+        describer, starts, keys, origins = Describer.of(
+            self.document, self._prepared_document.tokens, self.spans, self.model.plan, self.decoder.extractor, selected
         )
-        well_known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), np.empty(0, np.int64))[3]
-        describer = Describer(
-            document.tokens, offsets, self.spans, plan.attributes, plan.compiled_templates(), attributes, well_known
-        )
-        return _Sources({token: row for row, token in enumerate(selected)}, starts, keys, origins), describer
+        return _Sources({token: row for row, token in enumerate(selected.tolist())}, starts, keys, origins), describer
 
     def _explanation(
         self, i: int, label: str | None, terms: Sequence[_Term], describer: Describer, confidence: float
@@ -529,7 +520,7 @@ class _Explainer:
         if term.kind == "network":
             return "neural network, which reads the words around it"
         if term.kind == "name":
-            return describer.known_name(math.isinf(term.value))
+            return "known names forbid the alternative" if math.isinf(term.value) else "known names"
         if term.at:
             return describer.border(term.token, term.at == (_START,))
         return describer.transition(term.token)

@@ -160,9 +160,8 @@ class FeaturePlan:
         conjunctions: list[_Template] = []
         for template in self.templates:
             items = self._parse(template, attributes)
-            (singles if len(items) == 1 and items[0][0] < len(TYPE_ATTRIBUTES) else conjunctions).append(
-                (template, items)
-            )
+            is_single = len(items) == 1 and items[0][0] < len(TYPE_ATTRIBUTES)
+            (singles if is_single else conjunctions).append((template, items))
         return singles, conjunctions
 
     @staticmethod

@@ -81,15 +81,7 @@ from herdner.ner.scored import (
     infer_scheme,
 )
 from herdner.ner.training.links import development_f1, join_examples
-from herdner.text.tags import (
-    SCHEMES,
-    Scheme,
-    SentenceOffsets,
-    Span,
-    chunks_from_states,
-    spans_from_tags,
-    split_tag,
-)
+from herdner.text.tags import SCHEMES, Scheme, SentenceOffsets, Span, chunks_from_states, spans_from_tags, split_tag
 
 DEFAULT_RULES = (SameWord(),)
 JOINT = Learner(joint=True)

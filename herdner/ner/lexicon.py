@@ -200,7 +200,9 @@ class Topics:
         """Check the cluster centres, and store a read-only copy of them; raise `ValueError` if they are invalid."""
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
-            raise ValueError(f"cluster centres must be numbers from 0 to 1 of shape {shape}, got {self.centres.shape}")
+            raise ValueError(
+                f"cluster centres must be numbers from 0 to 1 in an array of shape {shape}, got {self.centres.shape}"
+            )
         own = np.array(self.centres, np.float32, order="C")  # a read-only copy, because compiled loops do not check it
         own.flags.writeable = False
         object.__setattr__(self, "centres", own)
@@ -241,6 +243,17 @@ class Lexicon:
         if self.classes is None:
             return np.empty(0, np.uint64)
         return self.classes.keys[self.classes.values & np.uint32(USUAL_CASE) != 0]
+
+    def is_usual(self, words: list[str]) -> NDArray[np.bool_]:
+        """Return a mask of the words that are in their most frequent case.
+
+        Args:
+            words: The words.
+        """
+        hashes, usual = hash_strings(words), self.usual_words
+        if not len(usual):
+            return np.zeros(len(hashes), np.bool_)
+        return usual[np.minimum(np.searchsorted(usual, hashes), len(usual) - 1)] == hashes
 
 
 def read_vector_classes(where: Where) -> WordValues:

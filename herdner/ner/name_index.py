@@ -80,23 +80,16 @@ class NameIndex:
         names: dict[tuple[str, str], tuple[str, int, Entity]] = {}
         for label, text, n_mentions, first in _names(document):
             key = label, name_key(text)
-            earlier = names.get(key)
-            names[key] = (
-                (text, n_mentions, first) if earlier is None else (earlier[0], earlier[1] + n_mentions, earlier[2])
-            )
+            text, n_earlier, first = names.get(key, (text, 0, first))
+            names[key] = text, n_earlier + n_mentions, first
+        document_id = _storable(document.id or "")
         self._database.executemany(
             "INSERT INTO names VALUES (?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (label, key) DO UPDATE SET"
             " mentions = mentions + excluded.mentions, documents = documents + 1,"
             " name = CASE WHEN is_upper AND NOT excluded.is_upper THEN excluded.name ELSE name END,"
             " is_upper = is_upper AND excluded.is_upper",
             [
-                (
-                    *map(_storable, (*key, text)),
-                    text.isupper(),
-                    n,
-                    _storable(document.id or ""),
-                    _context(document, first),
-                )
+                (*map(_storable, (*key, text)), text.isupper(), n, document_id, _context(document, first))
                 for key, (text, n, first) in names.items()
             ],
         )

@@ -13,10 +13,9 @@ from itertools import pairwise
 from unicodedata import is_normalized, normalize
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdner._ext.features import MAX_PHRASE, PHRASE_GOES_ON
-from herdner._ext.hashing import hash_phrase, hash_strings
+from herdner._ext.hashing import hash_phrase
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
 from herdner.text.document import Document
@@ -117,7 +116,7 @@ class Recaser:
         for start, end in headlines:
             lower[start:end] = map(str.lower, tokens[start:end])
         inner = [i for start, end in headlines for i in range(start + 1, end)]
-        is_usual = self._is_usual([lower[i] for i in inner])
+        is_usual = self.lexicon.is_usual([lower[i] for i in inner])
         usual = {i for i, flag in zip(inner, is_usual.tolist(), strict=True) if flag}
         for start, end in headlines:
             words = usual.intersection(range(start + 1, end))
@@ -131,7 +130,7 @@ class Recaser:
         """Return the tokens, each in its most frequent case, and the set of lower-cased unknown words."""
         lower = list(dict.fromkeys(token.lower() for token in tokens))
         forms = lower, [_capitalise(word) for word in lower], [word.upper() for word in lower]
-        is_usual = [self._is_usual(words) for words in forms]
+        is_usual = [self.lexicon.is_usual(words) for words in forms]
         usual: dict[str, str] = {}
         unknown: set[str] = set()
         for i, word in enumerate(lower):
@@ -140,13 +139,6 @@ class Recaser:
             if word.isalpha() and not any(flags[i] for flags in is_usual):
                 unknown.add(word)
         return [usual[token.lower()] for token in tokens], unknown
-
-    def _is_usual(self, words: list[str]) -> NDArray[np.bool_]:
-        hashes = hash_strings(words)
-        usual = self.lexicon.usual_words
-        if not len(usual):
-            return np.zeros(len(hashes), np.bool_)
-        return usual[np.minimum(np.searchsorted(usual, hashes), len(usual) - 1)] == hashes
 
     def _mark_names(self, lower: list[str], tokens: list[str], start: int, end: int) -> None:
         """Capitalise gazetteer names of two or more words; at each token, the longest name is chosen.

@@ -93,10 +93,9 @@ def check_kind(kind: str) -> ScoreKind:
     Raises:
         ValueError: ``kind`` has another value.
     """
-    for valid in get_args(ScoreKind):
-        if kind == valid:
-            return valid
-    raise ValueError(f"scores must be one of {', '.join(get_args(ScoreKind))}, got {kind!r}")
+    if kind not in get_args(ScoreKind):
+        raise ValueError(f"scores must be one of {', '.join(get_args(ScoreKind))}, got {kind!r}")
+    return cast(ScoreKind, kind)
 
 
 def check_tag_set(tags: Sequence[str]) -> tuple[str, ...]:
@@ -245,7 +244,7 @@ def gold_tags(
         tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
     missing = next((t for t, tag in enumerate(tags) if tag not in tag_set), None)
     if missing is not None:
-        raise ValueError(f"the tag {tags[missing]!r:.80} of token {missing} is not a tag of the model; correct the tag")
+        raise ValueError(f"the tag {tags[missing]!r:.80} of token {missing} is not among the model's tags; correct it")
     return tags
 
 
@@ -265,7 +264,9 @@ def _as_float64(scores: ArrayLike, n_tokens: int, n_tags: int) -> Floats:
     if array.ndim != 2:
         raise ValueError(f"scores of a document must have shape [tokens, tags], got {array.shape}")
     if array.shape != (n_tokens, n_tags):
-        raise ValueError(f"scores must have {n_tokens} rows (tokens) and {n_tags} columns (tags), got {array.shape}")
+        raise ValueError(
+            f"scores must have {n_tokens} rows (tokens) and {n_tags} columns (tags), got shape {array.shape}"
+        )
     return np.array(array, np.float64, order="C")
 
 

@@ -55,13 +55,7 @@ if TYPE_CHECKING:
     from herdner.ner.training.options import TrainerName
 
 SourceContext = TypeVar("SourceContext")
-_COMPILED = (
-    "_full_decoder",
-    "_decoders",
-    "_tokenizer",
-    "_finders",
-    "language_check",
-)  # lazily initialised, not pickled
+_COMPILED = "_full_decoder", "_decoders", "_tokenizer", "_finders", "language_check"  # lazily initialised, not pickled
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -215,7 +209,8 @@ class Tagger(Estimator):
         )  # fmt: skip
         self.model_ = replace(model, card=dict(card or {}))
         self.learning_curve_: LearningCurve | None = curve
-        self._forget_compiled()
+        for name in _COMPILED:
+            self.__dict__.pop(name, None)
         return self
 
     def predict(self, documents: Iterable[DocumentOrTokens]) -> list[list[str]]:
@@ -417,7 +412,8 @@ class Tagger(Estimator):
             if iter(sources) is sources:
                 sources = list(sources)
             texts = split_pairs(sources, deque(maxlen=0)) if as_tuples else sources
-            inference, options = self._with_collection(texts, inference, options)
+            inference, options = self._split_options(inference, options)
+            inference = replace(inference, collection=self.gather(texts, inference, **options))
         sources = split_pairs(sources, contexts) if as_tuples else sources
         other: str | None = None
         check = self.language_check.of_stream()
@@ -493,20 +489,17 @@ class Tagger(Estimator):
         """
         names = CollectionNames(self.labels)
         # The removal of uncertain names is left to the second pass.
-        stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
-        inference = replace(self.inference(inference, **options), min_confidence=None, collection=None)
+        inference, stream = self._split_options(inference, options)
+        inference = replace(inference, min_confidence=None, collection=None)
         for result in self.outcomes(items, inference, **stream):
             if isinstance(result, Document):
                 names.add(result)
         return names
 
-    def _with_collection(
-        self, sources: Iterable[Item], inference: Inference | None, options: dict[str, Any]
-    ) -> tuple[Inference, dict[str, Any]]:
-        """Collect names in a first pass; return `Inference` options with these names, and the options of `outcomes`."""
+    def _split_options(self, inference: Inference | None, options: dict[str, Any]) -> tuple[Inference, dict[str, Any]]:
+        """Return `Inference` options, and the options of `outcomes`, from the options of `pipe`."""
         stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
-        inference = self.inference(inference, **options)
-        return replace(inference, collection=self.gather(sources, inference, **stream)), stream
+        return self.inference(inference, **options), stream
 
     async def apipe(
         self,
@@ -662,10 +655,6 @@ class Tagger(Estimator):
     @cached_property
     def _finders(self) -> WeakKeyDictionary[Names, Finder]:
         return WeakKeyDictionary()
-
-    def _forget_compiled(self) -> None:
-        for name in _COMPILED:
-            self.__dict__.pop(name, None)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the trained model atomically to a file.

@@ -12,7 +12,7 @@ import numpy as np
 from herdner.crf.attribute_weights import AttributeWeights
 from herdner.crf.sequence_tagger import WeightTable
 from herdner.ner.decode import Decoder
-from herdner.ner.descriptions import WELL_KNOWN, Describer
+from herdner.ner.descriptions import Describer
 from herdner.ner.model import TaggerModel
 from herdner.text.document import Document
 
@@ -47,12 +47,9 @@ def top_weights(model: TaggerModel, decoder: Decoder, documents: Iterable[Docume
 
 def _add_descriptions(names: dict[int, str], model: TaggerModel, decoder: Decoder, document: Document) -> None:
     """Add to ``names`` a description of each weighted feature of a document, unless ``names`` contains it already."""
-    offsets, plan, extractor = document.sentence_offsets, model.plan, decoder.extractor
     tokens = decoder.read(document).tokens  # recased, as for tagging
-    starts, keys, origins, attributes = extractor.origins(tokens, offsets, np.arange(len(tokens), dtype=np.int64))
-    well_known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), np.empty(0, np.int64))[3]
-    describer = Describer(
-        document.tokens, offsets, (), plan.attributes, plan.compiled_templates(), attributes, well_known
+    describer, starts, keys, origins = Describer.of(
+        document, tokens, (), model.plan, decoder.extractor, np.arange(len(tokens), dtype=np.int64)
     )
     distinct, first = np.unique(keys, return_index=True)
     owners = np.searchsorted(starts, first, side="right") - 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,14 +13,6 @@ from herdner.ner.known_names.token_patterns import TokenPatterns
 from herdner.ner.known_names.trie import Trie, tokenizations
 from herdner.text.document import Document
 from herdner.text.tags import Scheme, Span, split_tag
-
-
-class NameMatch(NamedTuple):
-    """Occurrence of a known name at the tokens ``start`` to ``end - 1``; ``entry`` is the index of the name."""
-
-    start: int
-    end: int
-    entry: int
 
 
 class Finder:
@@ -114,18 +105,15 @@ class Finder:
         """
         return any(strength == math.inf for _, strength in self.span_evidence(document, own_tokens))
 
-    def _matches(self, document: Document, own_tokens: bool) -> Iterator[NameMatch]:
-        """Return all matches of known names that lie within one sentence."""
+    def _matches(self, document: Document, own_tokens: bool) -> Iterator[tuple[int, int, int]]:
+        """Return all matches of known names within a sentence: first token, token after the last one, index of name."""
         tokens = [token.lower() for token in document.tokens] if self._fold_case else document.tokens
-        matches = [
-            NameMatch(start, end, entry)
-            for start, end, entries in self._trie(own_tokens).matches(tokens)
-            for entry in entries
-        ]
+        in_tries = self._trie(own_tokens).matches(tokens)
+        matches = [(start, end, entry) for start, end, entries in in_tries for entry in entries]
         if self._patterns is not None and document.n_tokens:
-            matches += [NameMatch(*match) for match in self._patterns.matches(document)]
+            matches += self._patterns.matches(document)
         ends = document.sentence_offsets[1:]
-        return (match for match in matches if match.end <= ends[np.searchsorted(ends, match.start, side="right")])
+        return (match for match in matches if match[1] <= ends[np.searchsorted(ends, match[0], side="right")])
 
     def _trie(self, own_tokens: bool) -> Trie:
         """Return a trie of the known names, tokenized like the document. It is lazily initialised."""

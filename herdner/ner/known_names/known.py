@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -119,12 +120,8 @@ class Names:
         Args:
             path: Path or binary stream.
         """
-        data = self._json_lines()
-        if isinstance(path, str | os.PathLike):
-            with atomic_write(path) as stream:
-                stream.write(data)
-        else:
-            path.write(data)
+        with atomic_write(path) if isinstance(path, str | os.PathLike) else nullcontext(path) as stream:
+            stream.write(self._json_lines())
 
     def checksum(self) -> str:
         """Return the SHA-256 checksum of the known names and their options."""

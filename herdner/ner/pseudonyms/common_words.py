@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdner._ext.hashing import hash_phrase, hash_strings
+from herdner._ext.hashing import hash_phrase
 from herdner.ner.lexicon import Lexicon
 
 CALENDAR = "month_day"  # gazetteer of the names of months and days
@@ -49,12 +49,10 @@ class _LowerWords:
     """Words that are usually in lower case."""
 
     def __init__(self, lexicon: Lexicon) -> None:
-        self._usual = lexicon.usual_words
+        self._lexicon = lexicon
 
     def __contains__(self, word: object) -> bool:
-        key = int(hash_strings([str(word)])[0])
-        at = int(np.searchsorted(self._usual, np.uint64(key)))
-        return at < len(self._usual) and int(self._usual[at]) == key
+        return bool(self._lexicon.is_usual([str(word)])[0])
 
 
 class _CalendarWords:

@@ -18,6 +18,7 @@ from herdner.ner.pseudonyms.tokens import TOKEN, TOKEN_OR_SPACE
 
 Kind = Literal["female", "male", "given", "surname", "place"]
 
+NEED = "realistic pseudonyms need Faker"
 LOCALES = {
     "LATIN": "en_US", "CYRILLIC": "ru_RU", "GREEK": "el_GR", "ARABIC": "ar_AA", "HEBREW": "he_IL", "ARMENIAN": "hy_AM",
     "GEORGIAN": "ka_GE",
@@ -55,7 +56,7 @@ class Realistic:
         self, names: PseudonymMap, labels: Iterable[str] = (), common_words: CommonWords | None = None, seed: int = 0
     ) -> None:
         """Store the arguments, and collect the invented words that the pseudonym map already contains."""
-        import_extra("faker", "realistic pseudonyms need Faker")
+        import_extra("faker", NEED)
         self._names = names
         self._numbered = NumberedStyle(names, labels)
         self._common_words = common_words or CommonWords()
@@ -199,8 +200,7 @@ def _names(kind: Kind, script: str) -> tuple[str, ...]:
     """Return Faker's single-word names of one kind, such as "surname", in a script, such as "LATIN"."""
     if script not in LOCALES:
         return ()
-    locale = LOCALES[script]
-    provider = import_extra(f"faker.providers.person.{locale}", "realistic pseudonyms need Faker").Provider
+    provider = import_extra(f"faker.providers.person.{LOCALES[script]}", NEED).Provider
     lists = {
         "female": ["first_names_female"], "male": ["first_names_male"], "surname": ["last_names"],
         "given": ["first_names_female", "first_names_male", "first_names"],
@@ -208,9 +208,7 @@ def _names(kind: Kind, script: str) -> tuple[str, ...]:
     if kind == "place":
         if script != "LATIN":
             return _names("surname", script)
-        suffixes = import_extra(
-            "faker.providers.address.en_US", "realistic pseudonyms need Faker"
-        ).Provider.city_suffixes
+        suffixes = import_extra("faker.providers.address.en_US", NEED).Provider.city_suffixes
         return tuple(name + suffix for name in _names("surname", script) for suffix in suffixes)
     found = [*(getattr(provider, name, ()) for name in lists[kind])]
     if not any(found):

@@ -227,9 +227,8 @@ class Pseudonymiser:
             parts_of_text += (text[last:start], pseudonym)
             length += start - last
             new_end = length + len(pseudonym)
-            replacements.append(
-                Replacement(length, new_end, start, end, owner.label, pseudonym, self._pseudonym(owner))
-            )
+            name = self._pseudonym(owner)
+            replacements.append(Replacement(length, new_end, start, end, owner.label, pseudonym, name))
             last, length = end, new_end
         parts_of_text.append(text[last:])
         ids: dict[str, int] = {}
@@ -240,13 +239,12 @@ class Pseudonymiser:
         )
         fields = {name: value for name, value in document.fields.items() if name == "offset"}
         result = Document.from_text("".join(parts_of_text), id=document.id, fields=fields)
+        result = replace(result, spans=[], entities=entities)
         report = tuple(
             RemainingWord(word, count, tuple(dict.fromkeys(map(self._pseudonym, owners))))
             for word, (count, owners) in remaining.items()
         )
-        return PseudonymisedDocument(
-            replace(result, spans=[], entities=entities), tuple(replacements), report, self.names
-        )
+        return PseudonymisedDocument(result, tuple(replacements), report, self.names)
 
     def _pseudonym(self, owner: Owner) -> str:
         """Return the pseudonym of the fullest form of a name; return an empty string if the map lacks the name."""

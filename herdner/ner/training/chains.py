@@ -89,9 +89,8 @@ class HerdnerTrainer:
             # Chains of folds are used only to learn links and the calibration, which need less precision.
             rule = replace(rule, min_decrease=max(rule.min_decrease, StoppingRule.min_decrease))
             if start is not None:
-                start = np.where(
-                    self.data.occurring_weights(weights > 0), start, 0.0 if self.origin is None else self.origin
-                )
+                origin = 0.0 if self.origin is None else self.origin
+                start = np.where(self.data.occurring_weights(weights > 0), start, origin)
         vector = train_chain(
             self.data, c1=self.c1, c2=self.c2, stopping_rule=rule, start=start, origin=self.origin,
             document_weights=weights, borders=self.corpus.borders, progress=progress,
