@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -52,11 +52,8 @@ def minimise(
 
     # The last bits of BLAS sums depend on its number of threads, and its threads would contend with those of our loops.
     with threadpool_limits(1, "blas"):
-        result = cast(
-            Any,
-            minimize(
-                function, start, jac=True, method="L-BFGS-B", callback=callback, bounds=bounds, options=options or None
-            ),
+        result: Any = minimize(
+            function, start, jac=True, method="L-BFGS-B", callback=callback, bounds=bounds, options=options or None
         )
     return result.x
 

@@ -221,10 +221,7 @@ def _descend(
 
     first, _ = loss(parameters.start)
     if not np.isfinite(first):
-        raise ValueError(
-            "two adjacent gold tags have the entry -inf in the transition table; give gold tags that are well formed in"
-            " the tag scheme"
-        )
+        raise ValueError("two adjacent gold tags have the entry -inf in the transition table; give well-formed tags")
     if not best.update(first, parameters.to_model(parameters.start)):
         minimise(
             loss, parameters.start, maxiter=learner.max_iterations,

@@ -52,13 +52,8 @@ def weight_info(weights: AttributeWeights) -> WeightInfo:
         "num_labels": str(len(labels)),
         "num_attrs": str(len(names)),
     }
-    return WeightInfo(
-        header,
-        {label: str(k) for k, label in enumerate(labels)},
-        {name: str(k) for k, name in enumerate(names)},
-        transitions,
-        state_features,
-    )
+    indices = ({text: str(k) for k, text in enumerate(texts)} for texts in (labels, names))
+    return WeightInfo(header, *indices, transitions, state_features)
 
 
 class SequenceTagger:

@@ -53,15 +53,10 @@ class CalibrationInputs(NamedTuple):
         Returns:
             The inputs of all entities, in the order of ``parts``.
         """
-        confidence, without, linked, _, length, document = (list(column) for column in zip(*parts, strict=True))
-        return cls(
-            np.concatenate([np.empty(0), *confidence]),
-            np.concatenate([np.empty(0), *without]),
-            np.concatenate([np.empty(0, np.bool_), *linked]),
-            [label for part in parts for label in part.label],
-            np.concatenate([np.empty(0, np.int64), *length]),
-            np.concatenate([np.empty(0, np.int64), *document]),
-        )
+        arrays = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields if name != "label"
+        }
+        return cls(label=[label for part in parts for label in part.label], **arrays)
 
     def regressors(self) -> Floats:
         """Return the regressors (rows) of each entity (column) for the logistic regression, float64[4, entities].

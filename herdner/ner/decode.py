@@ -117,10 +117,7 @@ def calibration_inputs(
         (crf.start, crf.end) if crf.has_borders else None,
     )  # fmt: skip
     with_links, without_links = np.exp(scores)
-    if len(starts) <= 2:  # one document
-        document = np.zeros(len(first), np.int64)
-    else:
-        document = np.asarray(starts).searchsorted(first, "right") - 1
+    document = np.asarray(starts).searchsorted(first, "right") - 1
     return CalibrationInputs(with_links, without_links, linked, labels, stops - first, document)
 
 

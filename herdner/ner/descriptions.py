@@ -6,19 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.features import TYPE_ATTRIBUTES
+from herdner._ext.features import TYPE_ATTRIBUTES, Extractor
 from herdner.base.arrays import Int32s, Int64s
-
-if TYPE_CHECKING:
-    from herdner._ext.features import Extractor
-    from herdner.ner.features import CompiledTemplate, FeaturePlan
-    from herdner.text.document import Document
-    from herdner.text.tags import Span
+from herdner.ner.features import CompiledTemplate, FeaturePlan
+from herdner.text.document import Document
+from herdner.text.tags import Span
 
 _ORDINALS = ("", "second ", "third ", "fourth ", "fifth ", "sixth ", "seventh ", "eighth ", "ninth ")
 _LIST_POSITIONS = {1: "is in", 2: "begins a name in", 3: "is inside a name in", 4: "ends a name in"}

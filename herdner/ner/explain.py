@@ -500,15 +500,10 @@ class _Explainer:
             token = self.document.tokens[term.token] if has_token else ""
             values.setdefault((term.kind, token, self._description(term, describer)), []).append(term.value)
         parts = [ExplanationPart(kind, math.fsum(own), words, token) for (kind, token, words), own in values.items()]
-        return Explanation(
-            self.document.entities[i],
-            describer.sentence(span.start),
-            label,
-            math.fsum(term.value for term in terms),
-            tuple(sorted((part for part in parts if part.value), key=lambda part: -abs(part.value))),
-            confidence,
-            self._steps(i),
-        )
+        largest_first = tuple(sorted((part for part in parts if part.value), key=lambda part: -abs(part.value)))
+        sentence, log_odds = describer.sentence(span.start), math.fsum(term.value for term in terms)
+        mention, steps = self.document.entities[i], self._steps(i)
+        return Explanation(mention, sentence, label, log_odds, largest_first, confidence, steps)
 
     def _description(self, term: _Term, describer: Describer) -> str:
         if term.kind == "feature":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from herdner._ext.features import PlanArrays
 
 MAX_TEMPLATES, MAX_ITEMS = 2000, 5000  # limits of a plan; each item of an untrusted model file costs time per token
+_SIDES = "left", "right"  # of another occurrence of a word, whose neighbour has an attribute in `elsewhere`
 TOPIC_ATTRIBUTES = POSITION_ATTRIBUTES[-3:]
 _ITEM = re.compile(r"([^][|]+)\[(-?\d+)\]")
 _Template = tuple[str, list[tuple[int, int]]]  # text of the template; column of the attribute and offset of each item
@@ -112,6 +114,7 @@ class FeaturePlan:
         singles, conjunctions = self._split_templates()
         lengths = [len(items) for _, items in conjunctions]
         offsets = [abs(offset) for _, items in singles for _, offset in items]
+        beside = [f"{side}:{name}" for name, side in product(self.elsewhere, _SIDES)]
         return {
             "singles": _pairs([items[0] for _, items in singles]),
             "single_seeds": _seeds([template for template, _ in singles]),
@@ -119,9 +122,7 @@ class FeaturePlan:
             "conjunction_starts": np.cumsum([0, *lengths], dtype=np.int32),
             "conjunction_seeds": _seeds([template for template, _ in conjunctions]),
             "elsewhere": np.array([_word_attribute(name) for name in self.elsewhere], np.int32),
-            "elsewhere_seeds": np.reshape(
-                _seeds([f"{side}:{name}" for name in self.elsewhere for side in ("left", "right")]), (-1, 2)
-            ),
+            "elsewhere_seeds": _seeds(beside).reshape(-1, 2),
             "n_occurrences": self.n_occurrences,
             "window": max(offsets, default=0),
         }
@@ -133,17 +134,12 @@ class FeaturePlan:
 
     def compiled_templates(self) -> list[CompiledTemplate]:
         """Return the compiled templates, in the order of their indices in the feature extractor."""
-        singles, conjunctions = self._split_templates()
-        beside = [
-            CompiledTemplate(((_word_attribute(name), 0),), side)
-            for name in self.elsewhere
-            for side in ("left", "right")
-        ]
-        return [
-            *(CompiledTemplate(tuple(items)) for _, items in singles),
-            *beside,
-            *(CompiledTemplate(tuple(items)) for _, items in conjunctions),
-        ]
+        singles, conjunctions = (
+            [CompiledTemplate(tuple(items)) for _, items in templates] for templates in self._split_templates()
+        )
+        sides = product(self.elsewhere, _SIDES)
+        beside = [CompiledTemplate(((_word_attribute(name), 0),), side) for name, side in sides]
+        return [*singles, *beside, *conjunctions]
 
     def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
         """Return two lists: templates with a single item whose attribute depends only on the word, and all others."""
@@ -195,18 +191,10 @@ def make_extractor(
     Raises:
         ValueError: The plan is invalid.
     """
-    gazetteers = lexicon.gazetteers
-    return Extractor(
-        plan.compile(),
-        lexicon.classes.table() if lexicon.classes is not None else None,
-        lexicon.vectors.table() if lexicon.vectors is not None else None,
-        gazetteers.phrases.table() if gazetteers is not None else None,
-        len(plan.gazetteers),
-        ForkLock(),
-        weights,
-        lexicon.topics,
-        network,
-    )
+    phrases = None if lexicon.gazetteers is None else lexicon.gazetteers.phrases
+    tables = (None if each is None else each.table() for each in (lexicon.classes, lexicon.vectors, phrases))
+    n_gazetteers = len(plan.gazetteers)
+    return Extractor(plan.compile(), *tables, n_gazetteers, ForkLock(), weights, lexicon.topics, network)
 
 
 def _word_attribute(name: str) -> int:

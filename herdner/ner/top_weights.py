@@ -30,19 +30,14 @@ def top_weights(model: TaggerModel, decoder: Decoder, documents: Iterable[Docume
     names: dict[int, str] = {}
     for document in documents:
         _add_descriptions(names, model, decoder, document)
-    keys = np.array(sorted(names), np.uint64)
-    rows, entries = model.weights.entries_of(keys)
-    return WeightTable.of(
-        AttributeWeights(
-            list(model.weights.tags),
-            [names[key] for key in keys.tolist()],
-            rows.astype(np.uint32),
-            model.weights.entry_tags[entries].astype(np.uint32),
-            model.weights.entry_weights[entries],
-            model.weights.transition,
-        ),
-        top,
+    names = dict(sorted(names.items()))
+    weights = model.weights
+    rows, entries = weights.entries_of(np.array(list(names), np.uint64))
+    attributes, states = rows.astype(np.uint32), weights.entry_tags[entries].astype(np.uint32)
+    selected = AttributeWeights(
+        list(weights.tags), list(names.values()), attributes, states, weights.entry_weights[entries], weights.transition
     )
+    return WeightTable.of(selected, top)
 
 
 def _add_descriptions(names: dict[int, str], model: TaggerModel, decoder: Decoder, document: Document) -> None:

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from herdner.base.extras import import_extra
 from herdner.base.locks import ForkLock
-
-if TYPE_CHECKING:
-    from herdner.text.document import Document
+from herdner.text.document import Document
 
 # Attributes of single words. Other attributes need the components of a spaCy pipeline, which do not run here.
 ATTRIBUTES = (

@@ -207,38 +207,31 @@ _DATE = re.compile(
 _PHONE_FORM = re.compile(r"\+|\(?0[1-9]|\([1-9]\d{2}\) ?\d{3}|\d{3}[-. ]\d{3}[-. ]\d{4}$")
 _LETTERS = r"[^\W\d_]"
 
+_EMAIL = re.compile(
+    rf"(?<![\w.+-])[\w!#$%&'*+/=?^`{{|}}~.-]{{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}{_LETTERS}{{2,63}}(?!\w)"
+)
+_URL = re.compile(r"(?<!\w)(?:(?:https?|ftps?)://|www\.)[^\s<>\"“”]+", re.IGNORECASE)
+_IBAN = re.compile(r"(?<!\w)[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}(?!\w)", re.IGNORECASE | re.ASCII)
+_CARD = re.compile(r"(?<![\w.-])(?:[2-6]|1800)(?:[ -]?[0-9]){8,18}(?![\w-])", re.ASCII)
+_SSN = re.compile(r"(?<![\w-])[0-9]{3}-[0-9]{2}-[0-9]{4}(?![\w-])", re.ASCII)
+_IP = re.compile(
+    r"(?<![\w.:])(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w]|\.\d)|"
+    r"(?=[a-f:]*[0-9])(?=[0-9a-f:]*:[0-9a-f:]*:)[0-9a-f:]{2,39}(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3})?(?<!(?<!:):)(?![\w:]))",
+    re.IGNORECASE | re.ASCII,
+)
+_PHONE = re.compile(
+    r"(?<![\w./-])(?<![0-9],)"
+    r"(?P<number>\+?\(?[0-9]{1,15}(?:(?:[ ./-]{1,2}\(?|\)[ ./-]{0,2}\(?|\()[0-9]{1,10}){0,6})"
+    r"(?:\s?(?:x|ext\.?|extension)\s?[0-9]{1,6})?(?!\w|[,/-][0-9])",
+    re.IGNORECASE | re.ASCII,
+)
 KINDS = (
-    IdentifierKind(
-        "EMAIL",
-        re.compile(
-            rf"(?<![\w.+-])[\w!#$%&'*+/=?^`{{|}}~.-]{{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}{_LETTERS}{{2,63}}(?!\w)"
-        ),
-        _email,
-    ),
-    IdentifierKind("URL", re.compile(r"(?<!\w)(?:(?:https?|ftps?)://|www\.)[^\s<>\"“”]+", re.IGNORECASE), _url),
-    IdentifierKind(
-        "IBAN", re.compile(r"(?<!\w)[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}(?!\w)", re.IGNORECASE | re.ASCII), _iban
-    ),
-    IdentifierKind("CARD", re.compile(r"(?<![\w.-])(?:[2-6]|1800)(?:[ -]?[0-9]){8,18}(?![\w-])", re.ASCII), _card),
-    IdentifierKind("SSN", re.compile(r"(?<![\w-])[0-9]{3}-[0-9]{2}-[0-9]{4}(?![\w-])", re.ASCII), _ssn),
-    IdentifierKind(
-        "IP",
-        re.compile(
-            r"(?<![\w.:])(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w]|\.\d)|"
-            r"(?=[a-f:]*[0-9])(?=[0-9a-f:]*:[0-9a-f:]*:)[0-9a-f:]{2,39}(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3})?(?<!(?<!:):)(?![\w:]))",
-            re.IGNORECASE | re.ASCII,
-        ),
-        _ip,
-    ),
-    IdentifierKind(
-        "PHONE",
-        re.compile(
-            r"(?<![\w./-])(?<![0-9],)"
-            r"(?P<number>\+?\(?[0-9]{1,15}(?:(?:[ ./-]{1,2}\(?|\)[ ./-]{0,2}\(?|\()[0-9]{1,10}){0,6})"
-            r"(?:\s?(?:x|ext\.?|extension)\s?[0-9]{1,6})?(?!\w|[,/-][0-9])",
-            re.IGNORECASE | re.ASCII,
-        ),
-        _phone,
-    ),
+    IdentifierKind("EMAIL", _EMAIL, _email),
+    IdentifierKind("URL", _URL, _url),
+    IdentifierKind("IBAN", _IBAN, _iban),
+    IdentifierKind("CARD", _CARD, _card),
+    IdentifierKind("SSN", _SSN, _ssn),
+    IdentifierKind("IP", _IP, _ip),
+    IdentifierKind("PHONE", _PHONE, _phone),
 )
 """Kinds of structured identifiers, in order of precedence."""

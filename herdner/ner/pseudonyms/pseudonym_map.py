@@ -324,12 +324,13 @@ def _check_name(i: int, item: Any) -> MappedName:
     fields = label, text, pseudonym = tuple(map(values.get, ("label", "text", "pseudonym")))
     forms, words = values.get("forms"), values.get("words", {})
     pairs = [_form(pair) for pair in cast(list[Any], forms)] if isinstance(forms, list) else [None]
-    is_valid = all(map(_is_text, fields)) and None not in pairs and isinstance(values.get("key", ""), str)
-    if not is_valid or not isinstance(words, dict):
-        raise MapError(_syntax_message(i, item))
-    words = cast(dict[Any, Any], words)
-    if not all(_is_text(word) for pair in words.items() for word in pair):
-        raise MapError(_syntax_message(i, item))
+    is_typed = isinstance(words, dict) and isinstance(values.get("key", ""), str)
+    words = cast(dict[Any, Any], words) if isinstance(words, dict) else {}
+    if not is_typed or None in pairs or not all(map(_is_text, (*fields, *words, *words.values()))):
+        raise MapError(
+            f"name {i} is {json.dumps(item)[:60]}; expected label, text, pseudonym, and forms as in"
+            ' [{"pseudonym": "Person 1", "original": "Ana Rivera"}]'
+        )
     result = MappedName(cast(str, label), cast(str, text), cast(str, pseudonym), {}, words)
     for form, own in filter(None, pairs):
         if result.forms.setdefault(form, own) != own:
@@ -346,10 +347,3 @@ def _form(pair: Any) -> tuple[str, str] | None:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
-
-
-def _syntax_message(i: int, item: Any) -> str:
-    return (
-        f"name {i} is {json.dumps(item)[:60]}; expected label, text, pseudonym, and forms as in"
-        ' [{"pseudonym": "Person 1", "original": "Ana Rivera"}]'
-    )

@@ -45,12 +45,9 @@ def with_topics(
     lexicon = model.lexicon
     if lexicon.topics is not None or lexicon.vectors is None:
         return model
-    if start is not None:
-        topics = start.lexicon.topics
-    elif len(documents) >= _DOCUMENTS_PER_TOPIC * max(TOPICS):
+    topics = None if start is None else start.lexicon.topics
+    if start is None and len(documents) >= _DOCUMENTS_PER_TOPIC * max(TOPICS):
         topics = learn_topics(class_shares(model, documents), seed)
-    else:
-        topics = None
     if topics is None:
         return model
     names = lexicon.gazetteers.names if lexicon.gazetteers else ()
