@@ -77,9 +77,9 @@ class AttributeWeights:
         present = weights.entry_weights != 0
         keys = weights.entry_keys[present].astype(np.int64) - 1
         used, attributes = np.unique(keys, return_inverse=True)
-        used_names, entry_weights = [names[k] for k in used.tolist()], weights.entry_weights[present]
-        entries = attributes.astype(np.uint32), weights.entry_tags[present].astype(np.uint32), entry_weights
-        return AttributeWeights(list(weights.tags), used_names, *entries, transition)
+        used_names: list[str] = [names[k] for k in used.tolist()]
+        entries = attributes.astype(np.uint32), weights.entry_tags[present].astype(np.uint32)
+        return AttributeWeights(list(weights.tags), used_names, *entries, weights.entry_weights[present], transition)
 
     @cached_property
     def index(self) -> AttributeIndex:

@@ -12,7 +12,7 @@ import numpy as np
 
 from herdner._ext import quasi_newton as loops
 from herdner.base.arrays import Floats
-from herdner.base.extras import check_extra
+from herdner.base.extras import import_extra
 
 MEMORY = 6  # number of pairs of differences (points and gradients) that a search keeps, as in CRFsuite
 FLAT = 1e-7  # a search for weights ends when no coordinate of the gradient exceeds this value
@@ -42,8 +42,7 @@ def minimise(
         float64[d], the last point.
     """
     # The import of SciPy's optimisers takes half a second. Here it does not delay programs that only tag.
-    check_extra("scipy", "training needs SciPy")
-    from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+    minimize = import_extra("scipy.optimize", "training needs SciPy").minimize
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
     def callback(intermediate_result: Any) -> None:  # SciPy recognises the argument by its name
@@ -52,7 +51,7 @@ def minimise(
 
     # The last bits of BLAS sums depend on its number of threads, and its threads would contend with those of our loops.
     with threadpool_limits(1, "blas"):
-        result: Any = minimize(
+        result = minimize(
             function, start, jac=True, method="L-BFGS-B", callback=callback, bounds=bounds, options=options or None
         )
     return result.x

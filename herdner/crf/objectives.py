@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.base.extras import check_extra
+from herdner.base.extras import import_extra
 from herdner.crf.model import SkipChainModel
 from herdner.inference.linear_chain import forward_backward
 
@@ -107,15 +107,14 @@ class PseudoLikelihood:
         return self._by_token(model, examples) if self.blocks == "token" else self._by_sentence(model, examples)
 
     def _by_token(self, model: SkipChainModel, examples: Examples) -> LossGradient:
-        check_extra("scipy", "training needs SciPy")
-        from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+        logsumexp = import_extra("scipy.special", "training needs SciPy").logsumexp
 
         y = examples.states
         logits = examples.unary.copy()
         edges = [_TiedLinks(model.transition, examples.neighbours), *_tied_links(model, examples)]
         for links in edges:
             _add_gold_tags(logits, links, y)
-        log_z = cast("Floats", logsumexp(logits, axis=1))
+        log_z: Floats = logsumexp(logits, axis=1)
         value = float((log_z - logits[np.arange(len(y)), y]).sum())
         excess = _subtract_gold_tags(np.exp(logits - np.reshape(log_z, (-1, 1))), y)
         transition, *tables = (_table_gradient(links, y, excess) for links in edges)

@@ -52,8 +52,8 @@ def weight_info(weights: AttributeWeights) -> WeightInfo:
         "num_labels": str(len(labels)),
         "num_attrs": str(len(names)),
     }
-    indices = ({text: str(k) for k, text in enumerate(texts)} for texts in (labels, names))
-    return WeightInfo(header, *indices, transitions, state_features)
+    of_labels, of_attributes = ({text: str(k) for k, text in enumerate(texts)} for texts in (labels, names))
+    return WeightInfo(header, of_labels, of_attributes, transitions, state_features)
 
 
 class SequenceTagger:

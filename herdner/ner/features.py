@@ -192,9 +192,10 @@ def make_extractor(
         ValueError: The plan is invalid.
     """
     phrases = None if lexicon.gazetteers is None else lexicon.gazetteers.phrases
-    tables = (None if each is None else each.table() for each in (lexicon.classes, lexicon.vectors, phrases))
-    n_gazetteers = len(plan.gazetteers)
-    return Extractor(plan.compile(), *tables, n_gazetteers, ForkLock(), weights, lexicon.topics, network)
+    values = lexicon.classes, lexicon.vectors, phrases
+    classes, vectors, gazetteers = (None if each is None else each.table() for each in values)
+    arrays, n_gazetteers, lock = plan.compile(), len(plan.gazetteers), ForkLock()
+    return Extractor(arrays, classes, vectors, gazetteers, n_gazetteers, lock, weights, lexicon.topics, network)
 
 
 def _word_attribute(name: str) -> int:
