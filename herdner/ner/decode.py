@@ -23,8 +23,6 @@ from herdner.ner.recasing import reader
 from herdner.text.document import Document
 from herdner.text.tags import Chunks, Scheme, chunks_from_states
 
-States = Int32s
-
 
 class DecodedTags(NamedTuple):
     """Tags that an inference backend computed for n tokens, and the marginals of the tags.
@@ -34,7 +32,7 @@ class DecodedTags(NamedTuple):
         marginals: float64[n, K], probabilities of the tags, or None if the backend computes none.
     """
 
-    states: States
+    states: Int32s
     marginals: Floats | None = None
 
 
@@ -121,28 +119,15 @@ def calibration_inputs(
     return CalibrationInputs(with_links, without_links, linked, labels, stops - first, document)
 
 
-class ConcatenatedDocuments(NamedTuple):
-    """Tokens and sentences of D concatenated documents.
-
-    Attributes:
-        tokens: Tokens of all documents.
-        starts: D + 1 numbers, the first token of each document, and the number of tokens.
-        sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
-    """
-
-    tokens: list[str]
-    starts: list[int]
-    sentence_offsets: Int64s
-
-
-def concatenate(documents: Sequence[HasTokens]) -> ConcatenatedDocuments:
+def concatenate(documents: Sequence[HasTokens]) -> tuple[list[str], list[int], Int64s]:
     """Concatenate the tokens and the sentences of documents.
 
     Args:
         documents: D documents with tokens.
 
     Returns:
-        The tokens, the first token of each document and the first token of each sentence.
+        The tokens; D + 1 numbers, the first token of each document, and the number of tokens; and int64[S + 1], the
+        first token of each sentence, and the number of tokens.
     """
     tokens: list[str] = []
     starts = [0]
@@ -150,10 +135,10 @@ def concatenate(documents: Sequence[HasTokens]) -> ConcatenatedDocuments:
         tokens += document.tokens
         starts.append(len(tokens))
     if len(documents) == 1:
-        return ConcatenatedDocuments(tokens, starts, documents[0].sentence_offsets)
+        return tokens, starts, documents[0].sentence_offsets
     pairs = zip(documents, starts, strict=False)
     offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in pairs)])
-    return ConcatenatedDocuments(tokens, starts, offsets)
+    return tokens, starts, offsets
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,13 @@ class CommonWords:
             lexicon: Lexical resources of a model: word classes, which contain the most frequent case of each word,
                 and a gazetteer of months and days. Without them, no word is common.
         """
-        return cls(_LowerWords(lexicon), _CalendarWords(lexicon))
+        phrases: set[int] = set()
+        gazetteers = lexicon.gazetteers
+        if gazetteers is not None and CALENDAR in gazetteers.names:
+            is_listed = gazetteers.phrases.values & np.uint32(1 << gazetteers.names.index(CALENDAR)) != 0
+            phrases.update(gazetteers.phrases.keys[is_listed].tolist())
+        lower = _Words(lambda word: bool(lexicon.is_usual([word])[0]))
+        return cls(lower, _Words(lambda word: hash_phrase([word]) in phrases))
 
     def __contains__(self, word: str) -> bool:
         """Return whether ``word``, which must be in lower case, is a common word.
@@ -45,25 +51,11 @@ class CommonWords:
         return word in self.lower or word in self.calendar
 
 
-class _LowerWords:
-    """Words that are usually in lower case."""
+class _Words:
+    """Container of all words for which a function returns True."""
 
-    def __init__(self, lexicon: Lexicon) -> None:
-        self._lexicon = lexicon
-
-    def __contains__(self, word: object) -> bool:
-        return bool(self._lexicon.is_usual([str(word)])[0])
-
-
-class _CalendarWords:
-    """Names of months and days."""
-
-    def __init__(self, lexicon: Lexicon) -> None:
-        self._phrases = set[int]()
-        gazetteers = lexicon.gazetteers
-        if gazetteers is not None and CALENDAR in gazetteers.names:
-            is_listed = gazetteers.phrases.values & np.uint32(1 << gazetteers.names.index(CALENDAR)) != 0
-            self._phrases.update(gazetteers.phrases.keys[is_listed].tolist())
+    def __init__(self, contains: Callable[[str], bool]) -> None:
+        self._contains = contains
 
     def __contains__(self, word: object) -> bool:
-        return bool(self._phrases) and hash_phrase([str(word)]) in self._phrases
+        return self._contains(str(word))
