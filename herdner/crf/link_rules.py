@@ -400,10 +400,9 @@ def find_links_of_all(
         elif type(rule) is Company:
             found = company_links(spellings, tokens, sentence_offsets, starts, DESIGNATORS, _LAST_WORDS, rule.nearest)
         else:
-            parts = [np.empty((0, 2), np.int32)]
-            for document, start in zip(documents, starts.tolist(), strict=False):
-                parts.append(find_links(rule, document.tokens, document.sentence_offsets) + np.int32(start))
-            found = np.concatenate(parts)
+            pairs = zip(documents, starts.tolist(), strict=False)
+            parts = [find_links(rule, d.tokens, d.sentence_offsets) + np.int32(start) for d, start in pairs]
+            found = np.concatenate([np.empty((0, 2), np.int32), *parts])
         links.append(found)
     return links
 

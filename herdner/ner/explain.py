@@ -41,7 +41,7 @@ from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import TaggerModel
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.tags import Chunks, Span, split_tag, tags_from_spans
+from herdner.text.tags import Chunks, Span, labels_of, tags_from_spans
 
 PartKind = Literal["feature", "network", "transition", "link", "name", "rest"]
 PART_KINDS: tuple[PartKind, ...] = ("feature", "network", "transition", "link", "name")
@@ -241,15 +241,11 @@ def check_against(tags: Sequence[str], against: str | None) -> None:
     Raises:
         ValueError: The model has no tags for the label, or no tag O for "no name".
     """
-    labels = _labels(tags)
+    labels = sorted(labels_of(tags))
     if against not in (None, BEST, *labels):
         raise ValueError(f"the model has no label {against!r}; expected {BEST} or one of {', '.join(labels)}")
     if against is None and "O" not in tags:
         raise ValueError(f"the model has no tag O; compare with another label: {BEST}, {', '.join(labels)}")
-
-
-def _labels(tags: Sequence[str]) -> list[str]:
-    return sorted({split_tag(tag)[1] for tag in tags if tag != "O"})
 
 
 def _contains(name: str, text: str) -> bool:
@@ -345,7 +341,7 @@ class _Explainer:
 
     def _alternatives(self, i: int, against: str | None) -> Iterator[tuple[str | None, dict[int, int]]]:
         """Yield (alternative label of span i, dict from token to alternative tag); the label None means "no name"."""
-        labels = _labels(self.decoder.tags) if against == BEST else [against]
+        labels = sorted(labels_of(self.decoder.tags)) if against == BEST else [against]
         for label in labels:
             other = None if label == self.spans[i].label else self._alternative(i, label)
             if other is not None:
@@ -364,9 +360,9 @@ class _Explainer:
         changed = [each if each != span else Span(*each[:2], label or "") for each in group]
         shifted = [Span(each.start - first, each.end - first, each.label) for each in changed if each.label]
         tags = tags_from_spans(shifted, end - first, self.model.scheme)
-        if not all(tag in self._index for tag in tags):
+        states = self.decoder.encoder.states(tags)
+        if states is None:
             return None
-        states = [self._index[tag] for tag in tags]
         return {t: s for t, s in enumerate(states, first) if t >= span.start and s != self._states[t]}
 
     def _adjacent(self, i: int) -> list[Span]:
@@ -381,12 +377,8 @@ class _Explainer:
         return self.document.sentence_offsets[end - 1 : end + 1]
 
     @cached_property
-    def _index(self) -> dict[str, int]:
-        return {tag: k for k, tag in enumerate(self.decoder.tags)}
-
-    @cached_property
     def _states(self) -> Int32s:
-        return np.array([self._index[tag] for tag in self.document.tags or ()], np.int32)
+        return np.array(self.decoder.encoder.states(self.document.tags or ()), np.int32)
 
     # --- factors ----------------------------------------------------------------------------------------------------
 

@@ -237,6 +237,11 @@ class Lexicon:
     vectors: WordValues | None = None
     topics: Topics | None = None
 
+    @property
+    def gazetteer_names(self) -> tuple[str, ...]:
+        """Names of the gazetteers."""
+        return () if self.gazetteers is None else self.gazetteers.names
+
     @cached_property
     def usual_words(self) -> NDArray[np.uint64]:
         """Hashes of all words in their most frequent case, in ascending order; lazily initialised."""

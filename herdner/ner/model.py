@@ -117,7 +117,7 @@ class TaggerModel:
             arrays |= _pack("gazetteers", self.lexicon.gazetteers.phrases)
         header = {
             "tags": list(w.tags), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
-            "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
+            "gazetteers": list(self.lexicon.gazetteer_names),
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
             "links": [link_table_to_dict(each) for each in self.link_tables],
         }  # fmt: skip

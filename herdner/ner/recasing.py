@@ -64,8 +64,7 @@ class Recaser:
     def __init__(self, lexicon: Lexicon, names: Sequence[str]) -> None:
         """Store the lexicon, and select the gazetteers whose entries are capitalised names."""
         self.lexicon = lexicon
-        gazetteers = () if lexicon.gazetteers is None else lexicon.gazetteers.names
-        self.lists = sum(1 << g for g, name in enumerate(gazetteers) if name in names)
+        self.lists = sum(1 << g for g, name in enumerate(lexicon.gazetteer_names) if name in names)
 
     @cached_property
     def _phrases(self) -> dict[int, int]:

@@ -110,7 +110,7 @@ class SpanEncoder:
                 constraints.append(span)
                 continue
             length = span.end - span.start
-            states = self._states(tags_from_spans([Span(0, length, span.label)], length, self.scheme))
+            states = self.states(tags_from_spans([Span(0, length, span.label)], length, self.scheme))
             soft += [(span.start + i, state, strength) for i, state in enumerate(states or ())]
         tokens, columns, values = zip(*soft, strict=True) if soft else ((), (), ())
         if not constraints:
@@ -121,8 +121,12 @@ class SpanEncoder:
             [pair for span in constraints for pair in self._extensions(span, sentence_offsets) if pair[0] not in fixed],
         )  # fmt: skip
 
-    def _states(self, tags: Iterable[str]) -> list[int] | None:
-        """Return the indices of ``tags`` in the tags of the model; return None if the model lacks one of the tags."""
+    def states(self, tags: Iterable[str]) -> list[int] | None:
+        """Return the indices of ``tags`` in the tags of the model; return None if the model lacks one of the tags.
+
+        Args:
+            tags: The tags.
+        """
         states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 
@@ -134,7 +138,7 @@ class SpanEncoder:
         tags = tags_from_spans(spans, int(sentence_offsets[-1]), self.scheme, sentence_offsets)
         fixed: dict[int, int] = {}
         for span in spans:
-            states = self._states(tags[span.start : span.end])
+            states = self.states(tags[span.start : span.end])
             if states is None:
                 raise ValueError(
                     f"the model has no tags for a known name of {span.end - span.start} tokens with the label"

@@ -12,7 +12,7 @@ from herdner.ner.known_names.known import Names
 from herdner.ner.known_names.token_patterns import TokenPatterns
 from herdner.ner.known_names.trie import Trie, tokenizations
 from herdner.text.document import Document
-from herdner.text.tags import Scheme, Span, split_tag
+from herdner.text.tags import Scheme, Span, labels_of
 
 
 class Finder:
@@ -37,7 +37,7 @@ class Finder:
 
         The tries of all other names are lazily initialised.
         """
-        names.check_labels(split_tag(tag)[1] for tag in tags)
+        names.check_labels(labels_of(tags))
         self._entries, self._fold_case, self._split = names.entries, names.fold_case, split
         self._strengths = list(map(names.strength_of, names.entries))
         self._encoder = SpanEncoder(tags, scheme)

@@ -146,7 +146,7 @@ class Names:
         Raises:
             ValueError: A name has a label that the model lacks.
         """
-        valid = sorted(set(labels) - {""})
+        valid = sorted(labels)
         for entry in self.entries:
             if entry.label not in valid:
                 raise ValueError(f"{entry.place}: the model has no label {entry.label!r}; it has {', '.join(valid)}")

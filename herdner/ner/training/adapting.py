@@ -87,7 +87,7 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
     Raises:
         ValueError: The model has other features, or tags that the training lacks.
     """
-    if start.plan != plan or _gazetteer_names(start.lexicon) != _gazetteer_names(lexicon):
+    if start.plan != plan or start.lexicon.gazetteer_names != lexicon.gazetteer_names:
         raise ValueError("`start` has another feature plan or other gazetteers than the new model; pass another model")
     if unknown := sorted(set(start.weights.tags) - set(tags)):
         raise ValueError(
@@ -95,10 +95,6 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
             " `start`, or pass this model as `base`"
         )
     return start.weights
-
-
-def _gazetteer_names(lexicon: Lexicon) -> tuple[str, ...]:
-    return lexicon.gazetteers.names if lexicon.gazetteers is not None else ()
 
 
 def initial_link_tables(

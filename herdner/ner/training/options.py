@@ -125,7 +125,6 @@ def initial_model(options: Tagger, base: TaggerModel | None) -> TaggerModel:
     if base is not None:
         return without_weights(base, options.plan, options.lexicon, options.scheme, options.tokenizer)
     lexicon = options.lexicon or Lexicon()
-    gazetteers = lexicon.gazetteers.names if lexicon.gazetteers else ()
-    plan = options.plan or default_plan(gazetteers, topics=lexicon.topics is not None)
+    plan = options.plan or default_plan(lexicon.gazetteer_names, topics=lexicon.topics is not None)
     tokenizer = options.tokenizer or TokenizerSettings()
     return TaggerModel(ChainWeights.empty(), plan, lexicon, options.scheme, options.constrained, tokenizer)

@@ -50,8 +50,7 @@ def with_topics(
         topics = learn_topics(class_shares(model, documents), seed)
     if topics is None:
         return model
-    names = lexicon.gazetteers.names if lexicon.gazetteers else ()
-    plan = default_plan(names, model.plan.recasing, topics=True)
+    plan = default_plan(lexicon.gazetteer_names, model.plan.recasing, topics=True)
     return replace(model, lexicon=replace(lexicon, topics=topics), plan=plan)
 
 
