@@ -153,7 +153,10 @@ class ChainData:
         weighted = _frequent_pairs(keys, indices, starts, counted, min_freq) | (all_states and min_freq <= 0)
         transitions = _neighbours(states, allowed, sentence_offsets, min_freq) | (all_transitions and min_freq <= 0)
         if base is not None:
-            _include(base, tags, keys, weighted, transitions)
+            tag_indices = _indices(base.tags, tags)
+            rows, entries = base.entries_of(keys)
+            weighted[rows, tag_indices[base.entry_tags[entries]]] = True
+            transitions[np.ix_(tag_indices, tag_indices)] |= base.transition != 0
         with_weights = np.flatnonzero(weighted.any(axis=1))
         numbers = None
         if values is not None:
@@ -262,20 +265,6 @@ class ChainData:
         transition[self.transitions] = vector[len(columns) :]
         weights = ChainWeights.from_entries(self.tags, transition, self.keys[rows], states.astype(np.uint8), values)
         return weights if base is None else weights.add_to(base)
-
-
-def _include(
-    base: ChainWeights,
-    tags: tuple[str, ...],
-    keys: NDArray[np.uint64],
-    weighted: NDArray[np.bool_],
-    transitions: NDArray[np.bool_],
-) -> None:
-    """Set the masks ``weighted`` [features, K] and ``transitions`` [K, K] to True where a base model has weights."""
-    tag_indices = _indices(base.tags, tags)
-    rows, entries = base.entries_of(keys)
-    weighted[rows, tag_indices[base.entry_tags[entries]]] = True
-    transitions[np.ix_(tag_indices, tag_indices)] |= base.transition != 0
 
 
 def _without_zeros(key_indices: Int32s, starts: Int64s, values: NDArray[Any]) -> tuple[Int32s, Int64s, Floats | None]:

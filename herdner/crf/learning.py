@@ -204,7 +204,7 @@ def learn_tables(
     best = _BestModel(learner.patience, len(examples.unary), score, progress, model)
     parameters = Parameters(model, learner.joint, adapted)
     if isinstance(learner.objective, MCMCLikelihood):
-        _ascend(parameters, examples, learner, learner.objective, generator(seed), best)
+        _ascend(parameters, examples, learner, generator(seed), best)
     else:
         _descend(parameters, examples, learner, OBJECTIVES[learner.objective], best)
     return best.model, LearningCurve(tuple(best.steps), best.iteration)
@@ -230,14 +230,11 @@ def _descend(
 
 
 def _ascend(
-    parameters: Parameters,
-    examples: Examples,
-    learner: Learner,
-    likelihood: MCMCLikelihood,
-    rng: np.random.Generator,
-    best: _BestModel,
+    parameters: Parameters, examples: Examples, learner: Learner, rng: np.random.Generator, best: _BestModel
 ) -> None:
     """Maximise the likelihood by Adam with sampled gradients, and average the last half of the parameter vectors."""
+    likelihood = learner.objective
+    assert isinstance(likelihood, MCMCLikelihood)
     backend, start = likelihood.backend, examples.states
     vector, mean = parameters.start, parameters.start
     first, second = np.zeros_like(vector), np.zeros_like(vector)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,38 +19,33 @@ from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.text.labels import similar_labels
-from herdner.text.tags import Scheme, labels_of
-from herdner.text.tokenize import TokenizerSettings
+from herdner.text.tags import labels_of
+
+if TYPE_CHECKING:
+    from herdner.ner.tagger import Tagger
 
 logger = logging.getLogger(__name__)
 
 
-def without_weights(
-    base: TaggerModel,
-    plan: FeaturePlan | None,
-    lexicon: Lexicon | None,
-    scheme: Scheme,
-    tokenizer: TokenizerSettings | None,
-) -> TaggerModel:
+def without_weights(base: TaggerModel, options: Tagger) -> TaggerModel:
     """Return a copy of the base model without weights and links. Training stores the adapted weights in the copy.
 
     Args:
         base: Model that is adapted.
-        plan: Feature plan of the tagger. It must be None or the plan of the base.
-        lexicon: Lexicon of the tagger. It must be None or the lexicon of the base.
-        scheme: Tag scheme of the tagger. It must be the scheme of the base.
-        tokenizer: Tokenizer settings of the tagger. They must be None or have the language of the base.
+        options: Tagger to be trained. Its feature plan and its lexicon must be None or those of the base, its scheme
+            must be that of the base, and its tokenizer must be None or have the language of the base.
 
     Raises:
         ValueError: The plan, lexicon, scheme or language of the tagger differs from that of the base, so the weights of
             the base cannot be used.
     """
-    if plan is not None and plan != base.plan:
+    if options.plan not in (None, base.plan):
         raise ValueError("`plan` differs from the feature plan of the base model; set `plan` to None")
-    if lexicon is not None and lexicon is not base.lexicon:
+    if options.lexicon is not None and options.lexicon is not base.lexicon:
         raise ValueError("`lexicon` is not the lexicon of the base model; set `lexicon` to None")
-    if scheme != base.scheme:
-        raise ValueError(f"`scheme` must be {base.scheme!r} as in the base model, got {scheme!r}")
+    if options.scheme != base.scheme:
+        raise ValueError(f"`scheme` must be {base.scheme!r} as in the base model, got {options.scheme!r}")
+    tokenizer = options.tokenizer
     if tokenizer is not None and tokenizer.language != base.tokenizer.language:
         raise ValueError(
             f"`tokenizer` must have the language of the base model, {base.tokenizer.language!r}, got"

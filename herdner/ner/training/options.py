@@ -123,7 +123,7 @@ def initial_model(options: Tagger, base: TaggerModel | None) -> TaggerModel:
         ValueError: A parameter contradicts the base model.
     """
     if base is not None:
-        return without_weights(base, options.plan, options.lexicon, options.scheme, options.tokenizer)
+        return without_weights(base, options)
     lexicon = options.lexicon or Lexicon()
     plan = options.plan or default_plan(lexicon.gazetteer_names, topics=lexicon.topics is not None)
     tokenizer = options.tokenizer or TokenizerSettings()
