@@ -45,16 +45,16 @@ the words and scores of all parts first, because links join mentions across the 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.estimator import Estimator
+from herdner.base.npz import Where
 from herdner.base.representation import short_repr
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
@@ -396,7 +396,7 @@ class SkipChainLayer(Estimator):
 
     # --- files ------------------------------------------------------------------------------------------------------
 
-    def save(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
+    def save(self, where: Where) -> None:
         """Write the tags, rules and tables of the layer to a stream or a file.
 
         A file is written atomically. The backend and the learner are not stored.
@@ -427,11 +427,7 @@ class SkipChainLayer(Estimator):
 
     @classmethod
     def load(
-        cls,
-        where: str | os.PathLike[str] | IO[bytes],
-        *,
-        backend: str | Backend = DEFAULT_BACKEND,
-        learner: Learner = JOINT,
+        cls, where: Where, *, backend: str | Backend = DEFAULT_BACKEND, learner: Learner = JOINT
     ) -> SkipChainLayer:
         """Read a layer from a file or a binary stream to which `save` has written it.
 

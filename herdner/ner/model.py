@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import Extractor
 from herdner._ext.hashing import check_collisions
+from herdner.base.npz import Where
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import MOST_LINK_TABLES, SkipChain, check_link_costs
 from herdner.crf.weights import MOST_TAGS, ChainWeights
@@ -78,13 +78,7 @@ class TaggerModel:
         network = None if self.network is None else self.network.compile(w.tags, self.plan.gazetteers)
         return make_extractor(self.plan, self.lexicon, table, network)
 
-    def save(
-        self,
-        where: str | os.PathLike[str] | IO[bytes],
-        *,
-        weight_type: str = "float64",
-        shared_lexicon: str | None = None,
-    ) -> None:
+    def save(self, where: Where, *, weight_type: str = "float64", shared_lexicon: str | None = None) -> None:
         """Write the model to a stream or a file. A file is written atomically.
 
         Args:
@@ -131,7 +125,7 @@ class TaggerModel:
         write_model(where, header, arrays)
 
     @staticmethod
-    def load(where: str | os.PathLike[str] | IO[bytes]) -> TaggerModel:
+    def load(where: Where) -> TaggerModel:
         """Read a tagger model from a file or from a stream.
 
         Args:
