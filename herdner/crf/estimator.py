@@ -215,7 +215,7 @@ class CRF(BaseEstimator):
         base = self._weights if self.warm_start else None
         sequences, labels = _list_of(X), iterable_as_list(y, "`y` must be a list of lists of labels")
         self._link_table = None
-        names, data, borders = self._training_data(sequences, labels, base, self._algorithm != "lbfgs")
+        names, data, borders = self._training_data(sequences, labels, base)
         self._warn_about_unknown_labels(data.tags)
         weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
         dev = None if X_dev is None else (list(X_dev), list(y_dev or ()))
@@ -278,7 +278,7 @@ class CRF(BaseEstimator):
         settings = self._online_settings()
         old_weights, old_sums, state, names = self._online or self._online_start(settings)
         base = AttributeWeights.of(old_weights, names, old_weights.transition, keep_zeros=True)
-        names, data, borders = self._training_data(X, y, base, True, tuple(classes or ()))
+        names, data, borders = self._training_data(X, y, base, tuple(classes or ()))
         n_sequences = len(data.sentence_offsets) - 1
         sample_weights = _sample_weights(sample_weight, n_sequences)
         learner = OnlineLearner(data, settings, borders, sample_weights, n_sequences + state.count)
@@ -682,12 +682,7 @@ class CRF(BaseEstimator):
         return sequences
 
     def _training_data(
-        self,
-        X: Iterable[Any],
-        y: Iterable[Any],
-        base: AttributeWeights | None,
-        online: bool,
-        first_labels: tuple[str, ...] = (),
+        self, X: Iterable[Any], y: Iterable[Any], base: AttributeWeights | None, first_labels: tuple[str, ...] = ()
     ) -> tuple[list[str], ChainData, Borders]:
         """Return all attribute names, the training data, and the log-potentials that ``self.transitions`` fixes."""
         index = AttributeIndex(() if base is None else base.attribute_names)
@@ -705,7 +700,7 @@ class CRF(BaseEstimator):
             min_freq=int(np.ceil(self.min_freq or 0)),
             base=None if base is None else base.learned_weights,
             values=encoded.values,
-            merge=not online,
+            merge=self._algorithm == "lbfgs",
             all_states=bool(self.all_possible_states),
             all_transitions=bool(self.all_possible_transitions),
         )

@@ -109,7 +109,7 @@ class OnlineLearner:
     Args:
         data: Features and allowed tags of the sequences (`ChainData.of_indices` with ``merge=False``).
         settings: Algorithm and its settings.
-        borders: Log-potentials that forbid or fix transitions; None forbids nothing.
+        borders: Log-potentials that forbid or fix transitions.
         sample_weights: float64[S], weight of each sequence; None is 1.
         n_total: Number of sequences among which the L2 penalty is divided ("l2sgd"); None means S.
     """
@@ -118,16 +118,15 @@ class OnlineLearner:
         self,
         data: ChainData,
         settings: OnlineSettings,
-        borders: Borders | None = None,
+        borders: Borders,
         sample_weights: Floats | None = None,
         n_total: float | None = None,
     ) -> None:
         """Store the settings, and pass the training data to compiled code."""
-        fixed = np.zeros((len(data.tags),) * 2) if borders is None else borders.transition
         self.data, self.settings = data, settings
         self.loop_data = loops.OnlineChains(
             data.sentence_offsets, data.starts, data.uses, data.values, data.entry_tags, data.states, data.allowed,
-            data.transitions, fixed,
+            data.transitions, borders.transition,
         )  # fmt: skip
         self.n_sequences = len(self.loop_data)
         self.sample_weights = np.ones(self.n_sequences) if sample_weights is None else sample_weights

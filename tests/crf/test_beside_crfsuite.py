@@ -109,7 +109,7 @@ def test_online_algorithms_take_the_steps_of_crfsuite(options: dict[str, Any]) -
     theirs = sklearn_crfsuite.CRF(max_iterations=n_epochs, **options).fit(items, tags)
     crf, orders = CRF(max_iterations=n_epochs, **options), orders_of_crfsuite(seed, len(items))
     crf._check_parameters()
-    names, data, borders = crf._training_data(items, tags, None, True)
+    names, data, borders = crf._training_data(items, tags, None)
     learner = OnlineLearner(data, crf._online_settings(), borders)
     state = OnlineState.start(np.zeros(data.n_features + int(data.transitions.sum())), crf.algorithm)
     if crf.algorithm == "l2sgd":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -157,28 +157,21 @@ class PseudonymStyle(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
 class Pseudonymiser:
     """Replacement of names and identifiers by pseudonyms, consistent over all documents.
 
-    Args:
+    Attributes:
         names: Map to which new names of the documents are added.
         style: Style of new pseudonyms.
-        common_words: Words that may remain in the text, such as "bank"; None: no words.
+        common_words: Words that may remain in the text, such as "bank".
         has_identifiers: Also replace structured identifiers, such as e-mail addresses.
     """
 
-    def __init__(
-        self,
-        names: PseudonymMap,
-        style: PseudonymStyle,
-        common_words: CommonWords | None = None,
-        has_identifiers: bool = True,
-    ) -> None:
-        """Store the arguments."""
-        self.names = names
-        self.style = style
-        self.common_words = common_words or CommonWords()
-        self.has_identifiers = has_identifiers
+    names: PseudonymMap
+    style: PseudonymStyle
+    common_words: CommonWords = field(default_factory=CommonWords)
+    has_identifiers: bool = True
 
     def __call__(self, document: Document) -> PseudonymisedDocument:
         """Replace the names and identifiers of a document.
