@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -666,9 +666,8 @@ class CRF(BaseEstimator):
         return _DEFAULTS[self._algorithm].get(name, default) if value is None else value
 
     def _online_settings(self) -> OnlineSettings:
-        names = [each.name for each in fields(OnlineSettings) if each.name != "algorithm"]
-        defaults = OnlineSettings(self._algorithm)
-        return OnlineSettings(self._algorithm, **{name: self._value(name, getattr(defaults, name)) for name in names})
+        defaults = asdict(OnlineSettings(self._algorithm))
+        return OnlineSettings(**{name: self._value(name, default) for name, default in defaults.items()})
 
     def _sequences(self, X: Iterable[Any]) -> list[Any]:
         """Convert ``X`` to a list of sequences: apply ``features``, and convert iterators to lists."""
