@@ -49,6 +49,15 @@ class WordValues:
         indices = np.arange(len(self.keys), dtype=np.uint64)
         return WordTable(self.keys, np.bitwise_or(self.values.astype(np.uint64), np.left_shift(indices, np.uint64(32))))
 
+    def select(self, mask: int) -> WordValues:
+        """Return a table of the words whose values have a bit of ``mask``.
+
+        Args:
+            mask: Bit mask of 32 bits.
+        """
+        is_selected = self.values & np.uint32(mask) != 0
+        return WordValues(self.keys[is_selected], self.values[is_selected])
+
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:
         """Build a lookup table from hashes in any order. If words have equal hashes, only the first word is stored.
@@ -247,7 +256,7 @@ class Lexicon:
         """Hashes of all words in their most frequent case, in ascending order; lazily initialised."""
         if self.classes is None:
             return np.empty(0, np.uint64)
-        return self.classes.keys[self.classes.values & np.uint32(USUAL_CASE) != 0]
+        return self.classes.select(USUAL_CASE).keys
 
     def is_usual(self, words: list[str]) -> NDArray[np.bool_]:
         """Return a mask of the words that are in their most frequent case.

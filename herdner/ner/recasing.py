@@ -12,8 +12,6 @@ from functools import cached_property
 from itertools import pairwise
 from unicodedata import is_normalized, normalize
 
-import numpy as np
-
 from herdner._ext.features import MAX_PHRASE, PHRASE_GOES_ON
 from herdner._ext.hashing import hash_phrase
 from herdner.ner.features import FeaturePlan
@@ -74,9 +72,8 @@ class Recaser:
         """
         if self.lexicon.gazetteers is None:
             return {}
-        phrases = self.lexicon.gazetteers.phrases
-        is_name = phrases.values & np.uint32(self.lists | PHRASE_GOES_ON) != 0
-        return dict(zip(phrases.keys[is_name].tolist(), phrases.values[is_name].tolist(), strict=True))
+        phrases = self.lexicon.gazetteers.phrases.select(self.lists | PHRASE_GOES_ON)
+        return dict(zip(phrases.keys.tolist(), phrases.values.tolist(), strict=True))
 
     def __call__(self, document: Document) -> Document:
         """Compose decomposed characters, and truecase texts in lower or upper case, and headlines in title case.

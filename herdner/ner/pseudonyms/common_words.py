@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-import numpy as np
-
 from herdner._ext.hashing import hash_phrase
 from herdner.ner.lexicon import Lexicon
 
@@ -37,8 +35,7 @@ class CommonWords:
         phrases: set[int] = set()
         gazetteers = lexicon.gazetteers
         if gazetteers is not None and CALENDAR in gazetteers.names:
-            is_listed = gazetteers.phrases.values & np.uint32(1 << gazetteers.names.index(CALENDAR)) != 0
-            phrases.update(gazetteers.phrases.keys[is_listed].tolist())
+            phrases.update(gazetteers.phrases.select(1 << gazetteers.names.index(CALENDAR)).keys.tolist())
         lower = _Words(lambda word: bool(lexicon.is_usual([word])[0]))
         return cls(lower, _Words(lambda word: hash_phrase([word]) in phrases))
 
