@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +51,24 @@ def check_integer(value: object, name: str, least: int = 1, most: float = math.i
         limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
         raise ValueError(f"{name} must be a whole number {limits}, not {value!r:.80}")
     return int(value)  # pyright: ignore[reportUnknownArgumentType]  # a NumPy integer of any width
+
+
+def check_counts(options: Any, **least: int) -> None:
+    """Raise ``ValueError`` unless the named options of a dataclass are whole numbers of at least the given values.
+
+    An option whose default is None may be None.
+
+    Args:
+        options: Instance of the dataclass.
+        **least: Smallest accepted value of each option.
+
+    Raises:
+        ValueError: An option is not an integer in its range.
+    """
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name in least and not (value is None and field.default is None):
+            check_integer(value, field.name, least[field.name])
 
 
 def check_real(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import check_integer
+from herdner.base.checks import check_counts
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
+from herdner.inference.backend import Capabilities, UnsupportedGraph, unless_interrupted
 from herdner.inference.backends.sweeps import check_seconds
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
@@ -76,14 +76,7 @@ class AnnealedImportance:
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for options out of range."""
-        check_integer(self.n_particles, "n_particles", 2)
-        check_integer(self.n_temperatures, "n_temperatures", 2)
-        check_integer(self.n_rounds, "n_rounds", 0)
-        for name in ("spacing", "n_replicas"):
-            check_integer(getattr(self, name), name)
-        check_integer(self.width, "width", 0)
-        if self.n_threads is not None:
-            check_integer(self.n_threads, "n_threads")
+        check_counts(self, n_particles=2, n_temperatures=2, n_rounds=0, spacing=1, n_replicas=1, width=0, n_threads=1)
         check_seconds(self.seconds)
 
     def infer(
@@ -140,9 +133,7 @@ class AnnealedImportance:
         interval = importance_interval(forward, reverse, rng)
         constant = reduced.constant + float(np.log(np.array(reduced.sizes, float)).sum())
         result = self._result(compiled, reduced, run, constant, log_z, interval, began)
-        if is_interrupted or is_stopped:
-            raise Interrupted(result)
-        return result
+        return unless_interrupted(result, is_interrupted or is_stopped)
 
     def least_seconds(self, reduced: ReducedGraph) -> float:
         """Return the approximate time of the shortest run under the time limit, in seconds.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import check_integer
+from herdner.base.checks import check_counts
 from herdner.base.seeds import Seed
 from herdner.dobrushin import (
     Importance,
@@ -89,11 +89,7 @@ class DoGS:
 
     def __post_init__(self) -> None:
         """Convert options that are strings, and raise ``ValueError`` for options out of range."""
-        check_integer(self.steps_per_target, "steps_per_target")
-        check_integer(self.iterations, "iterations")
-        check_integer(self.exact_states, "exact_states", 0)
-        if self.n_steps is not None:
-            check_integer(self.n_steps, "n_steps")
+        check_counts(self, n_steps=1, steps_per_target=1, iterations=1, exact_states=0)
         if isinstance(self.targets, str):
             object.__setattr__(self, "targets", TargetVariables.from_text(self.targets))
         if not isinstance(self.targets, TargetVariables):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public class

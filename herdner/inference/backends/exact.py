@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext.elimination import Beliefs
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import check_integer
+from herdner.base.checks import check_counts
 from herdner.base.memory import check_memory
 from herdner.base.messages import format_size
 from herdner.base.seeds import Seed, generator
@@ -99,10 +99,7 @@ class Exact:
         """Raise ``ValueError`` for options out of range."""
         if not 0 <= self.max_log2_cells <= 60:
             raise ValueError(f"max_log2_cells must be a number from 0 to 60, got {self.max_log2_cells!r}")
-        check_integer(self.n_best, "n_best")
-        check_integer(self.n_samples, "n_samples", 0)
-        if self.n_threads is not None:
-            check_integer(self.n_threads, "n_threads")
+        check_counts(self, n_best=1, n_samples=0, n_threads=1)
         check_seconds(self.seconds)
 
     def plan(self, graph: Graph) -> EliminationPlan:

@@ -17,7 +17,7 @@ from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.edges import merge_parallel_factors
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
+from herdner.inference.backend import Capabilities, ImpossibleGraph, unless_interrupted
 from herdner.inference.backends.belief_propagation import propagate
 from herdner.inference.backends.icm import ICM
 from herdner.inference.backends.sweeps import check_message_memory, check_options
@@ -124,8 +124,7 @@ class MaxProduct:
             at = loop.decode(at)
         if constant + loop.log_potential() >= top:
             best = loop.state
-        if compiled.graph.log_potential(best) == -np.inf:
-            best = repair(compiled, best, 0, "max-product")
+        best = repair(compiled, best, 0, "max-product")
         result = Result(
             state=best,
             log_potential=float(compiled.graph.log_potential(best)),
@@ -134,9 +133,7 @@ class MaxProduct:
             n_updates=n * len(trace),
             seconds=perf_counter() - began,
         )
-        if interrupted:
-            raise Interrupted(result)
-        return result
+        return unless_interrupted(result, interrupted)
 
     def _pass_residuals(self, compiled: TableGraph, began: float) -> Result:
         """Run max-product with the residual schedule, and return the result."""
@@ -152,9 +149,7 @@ class MaxProduct:
             marginals=None,
             seconds=perf_counter() - began,
         )
-        if run.interrupted:
-            raise Interrupted(result)
-        return result
+        return unless_interrupted(result, run.interrupted)
 
 
 def _check_variable(variable: int) -> None:

@@ -15,9 +15,9 @@ from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, Interrupted
+from herdner.inference.backend import Capabilities, unless_interrupted
 from herdner.inference.backends.sweeps import check_message_memory, check_options
-from herdner.inference.gibbs.start import check_start, repair
+from herdner.inference.gibbs.start import check_start, probable_state
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -107,9 +107,7 @@ class MeanField:
                     break
         except KeyboardInterrupt:
             interrupted = True
-        state = q.argmax(axis=1).astype(np.int32)
-        if compiled.graph.log_potential(state) == -np.inf:
-            state = repair(compiled, state, 0, "mean-field")
+        state = probable_state(compiled, q, "mean-field")
         result = Result(
             state=state,
             log_potential=float(compiled.graph.log_potential(state)),
@@ -120,9 +118,7 @@ class MeanField:
             n_updates=n_updates,
             seconds=perf_counter() - began,
         )
-        if interrupted:
-            raise Interrupted(result)
-        return result
+        return unless_interrupted(result, interrupted)
 
     def _start(self, compiled: TableGraph, seed: Seed) -> Floats:
         """Return the initial distributions of the variables, float64[V, K], according to the option ``start``."""

@@ -77,11 +77,8 @@ class MiniBucket:
         if upper == -math.inf:
             raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")
         lower, _ = _eliminate(reduced, order, 2.0**self.max_log2_cells, is_upper=False)
-        state = reduced.original_states(_choose(order, choices)[None])[0]
+        state = repair(compiled, reduced.original_states(_choose(order, choices)[None])[0], 0, "mini-bucket")
         log_potential = float(compiled.graph.log_potential(state))
-        if log_potential == -math.inf:
-            state = repair(compiled, state, 0, "mini-bucket")
-            log_potential = float(compiled.graph.log_potential(state))
         margin = log_z_margin(compiled)
         return Result(
             state=state,

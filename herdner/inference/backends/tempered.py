@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Int32s
-from herdner.base.checks import check_integer
+from herdner.base.checks import check_counts
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
+from herdner.inference.backend import Capabilities, UnsupportedGraph, unless_interrupted
 from herdner.inference.backends.sweeps import check_seconds
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
@@ -95,15 +95,7 @@ class Tempered:
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for options out of range."""
-        check_integer(self.n_rounds, "n_rounds")
-        check_integer(self.burn_in, "burn_in", 0)
-        check_integer(self.n_samples, "n_samples", 0)
-        check_integer(self.n_replicas, "n_replicas")
-        if self.width is not None:
-            check_integer(self.width, "width", 0)
-        check_integer(self.n_chains, "n_chains")
-        if self.n_threads is not None:
-            check_integer(self.n_threads, "n_threads")
+        check_counts(self, n_rounds=1, burn_in=0, n_replicas=1, width=0, n_chains=1, n_threads=1, n_samples=0)
         check_seconds(self.seconds)
 
     def infer(
@@ -203,9 +195,7 @@ class Tempered:
             n_updates=run.n_recorded * sum(len(each.betas) for each in run.ensembles) * len(reduced.variables),
             seconds=perf_counter() - began,
         )
-        if is_interrupted:
-            raise Interrupted(result)
-        return result, run.disagreement()
+        return unless_interrupted(result, is_interrupted), run.disagreement()
 
     def _whole_block(self, reduced: ReducedGraph) -> Int32s | None:
         """Return an order of elimination, int32[n], to draw all variables as one block; None if that is too slow."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import Capabilities, Interrupted
+from herdner.inference.backend import Capabilities, unless_interrupted
 from herdner.inference.backends.sweeps import check_options, check_seconds
 from herdner.inference.elimination_order import ReducedGraph, log_z_margin, reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing
@@ -101,9 +101,7 @@ class TreeReweighted:
             n_updates=best.run.n_messages,
             seconds=perf_counter() - began,
         )
-        if interrupted:
-            raise Interrupted(result)
-        return result
+        return unless_interrupted(result, interrupted)
 
     def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[_ForestBound, bool]:
         """Minimise the upper bound on log Z over distributions of spanning forests, by repeated message passing.

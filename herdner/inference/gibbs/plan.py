@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from herdner._ext.gibbs import ENUMERATIONS
 from herdner.base.arrays import frozen
-from herdner.base.checks import check_integer
+from herdner.base.checks import check_counts
 from herdner.graph.scan import Scan, systematic_scan
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.driving import DrivingSequence
@@ -141,11 +141,7 @@ class Plan:
 
 def _check_counts(plan: Plan) -> None:
     """Raise ``ValueError`` if a number of sweeps, chains or threads is out of range."""
-    least_values = {"n_sweeps": 0, "burn_in": 0, "n_chains": 1, "weight_memory": 1}
-    if plan.n_threads is not None:
-        least_values["n_threads"] = 1
-    for name, least in least_values.items():
-        check_integer(getattr(plan, name), name, least)
+    check_counts(plan, n_sweeps=0, burn_in=0, n_chains=1, n_threads=1, weight_memory=1)
     if plan.n_sweeps > MOST_SWEEPS:
         raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; use several runs (n_chains)")
     for name, most, advice in (

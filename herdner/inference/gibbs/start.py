@@ -85,10 +85,7 @@ def probable_state(compiled: TableGraph, marginals: Floats, backend: str) -> Int
         UnsupportedGraph: The repair reached no allowed state.
         ImpossibleGraph: Entries of -inf forbid every joint state.
     """
-    state = marginals.argmax(axis=1).astype(np.int32)
-    if compiled.graph.log_potential(state) == -np.inf:
-        return repair(compiled, state, 0, backend)
-    return state
+    return repair(compiled, marginals.argmax(axis=1).astype(np.int32), 0, backend)
 
 
 def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32s:
@@ -110,6 +107,8 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
         UnsupportedGraph: No allowed state was reached on a graph that is not a set of chains.
         ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
     """
+    if compiled.graph.log_potential(state) > -np.inf:
+        return state
     repaired = resolve_conflicts(compiled, state, key)
     if repaired is not None:
         return repaired
