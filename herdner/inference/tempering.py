@@ -95,14 +95,14 @@ def find_whole_block(reduced: ReducedGraph, log2_cells: float, seconds: float = 
     return order.order if order.log2_cells <= log2_cells else None
 
 
-def affordable_whole_log2_cells(seconds: float | None, n_chains: int) -> float:
+def affordable_whole_log2_cells(seconds: float, n_chains: int) -> float:
     """Return log2 of the largest number of cells of a block with all variables that time and memory allow.
 
     Args:
-        seconds: The time limit of one ensemble in seconds; None is unlimited.
+        seconds: The time limit of one ensemble in seconds; infinity is no limit.
         n_chains: Number of ensembles, which have tables of their own.
     """
-    if seconds is None:
+    if seconds == math.inf:
         return WHOLE_LOG2_CELLS
     n_cells = min(_WHOLE_SHARE * seconds / _WHOLE_CELL_SECONDS, free_memory() / (_WHOLE_CELL_BYTES * n_chains))
     return float(np.clip(math.log2(max(n_cells, 1.0)), 0.0, MOST_WHOLE_LOG2_CELLS))
@@ -127,40 +127,36 @@ def update_seconds(reduced: ReducedGraph, width: int) -> float:
     return _UPDATE_SECONDS * max(width, 1) * sum([table.size for table in reduced.tables])
 
 
-def affordable_width(reduced: ReducedGraph, width: int, n_updates: int, seconds: float | None) -> int:
+def affordable_width(reduced: ReducedGraph, width: int, n_updates: int, seconds: float) -> int:
     """Halve ``width``, the width of blocks, until a number of updates fit into a time limit, but not below 1.
 
     Args:
         reduced: The graph.
         width: The preferred width.
         n_updates: Number of updates of all blocks of one replica.
-        seconds: Time limit of one ensemble in seconds, with the time to build it; None is unlimited.
+        seconds: Time limit of one ensemble in seconds, with the time to build it; infinity is no limit.
 
     Returns:
         The width, at most ``width``.
     """
-    if seconds is None:
-        return width
     limit = seconds - set_up_seconds(reduced)
     while width > 1 and n_updates * update_seconds(reduced, width) > limit:
         width //= 2
     return width
 
 
-def affordable_replicas(reduced: ReducedGraph, width: int, n_replicas: int, seconds: float | None) -> int:
+def affordable_replicas(reduced: ReducedGraph, width: int, n_replicas: int, seconds: float) -> int:
     """Reduce ``n_replicas`` until about 16 rounds of one ensemble fit into a time limit, but not below 2.
 
     Args:
         reduced: The graph.
         width: Largest number of variables of a separator in a block.
         n_replicas: Largest number of replicas.
-        seconds: The time limit in seconds; None is unlimited.
+        seconds: The time limit in seconds; infinity is no limit.
 
     Returns:
         Number of replicas, at most ``n_replicas``.
     """
-    if seconds is None:
-        return n_replicas
     most = seconds / (_FIRST_ROUNDS * max(update_seconds(reduced, width), 1e-9))
     return max(min(n_replicas, 2), int(min(n_replicas, most)))
 

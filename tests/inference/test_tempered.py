@@ -240,7 +240,7 @@ def test_one_block_needs_time_and_memory(monkeypatch):
 
 def test_blocks_are_narrow_if_the_time_is_short():
     reduced = reduce_tables(compile_tables(ising(0.5, np.zeros((60, 60)))))
-    assert affordable_width(reduced, 8, 1000, None) == 8
+    assert affordable_width(reduced, 8, 1000, np.inf) == 8
     seconds = [1000 * tempering.update_seconds(reduced, width) + 1 for width in (8, 4, 2, 1)]
     assert [affordable_width(reduced, 8, 1000, limit) for limit in seconds] == [8, 4, 2, 1]
     assert affordable_width(reduced, 8, 1000, 1e-9) == 1

@@ -79,6 +79,11 @@ class AnnealedImportance:
         check_counts(self, n_particles=2, n_temperatures=2, n_rounds=0, spacing=1, n_replicas=1, width=0, n_threads=1)
         check_seconds(self.seconds)
 
+    @property
+    def _limit(self) -> float:
+        """Time limit in seconds; infinity is no limit."""
+        return math.inf if self.seconds is None else self.seconds
+
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
@@ -109,18 +114,14 @@ class AnnealedImportance:
         first = None if start is None else reduced.reduced_state(check_start(compiled, start).astype(np.int32))
         rng = generator(seed)
         n_threads = min(_WORKERS, self.n_threads or os.cpu_count() or 1)
-        limit = None if self.seconds is None else (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds / _WORKERS
+        limit = (_TUNING_SHARE + _SAMPLING_SHARE) * self._limit
         width = self._affordable_width(reduced)
-        n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
+        n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit / _WORKERS)
         ensembles = [Ensemble.of(reduced, n_replicas, width, r, first) for r in rng.spawn(_WORKERS)]
         run = TemperedRun(reduced, ensembles, n_threads)
         try:
-            if self.seconds is None:
-                run.tune(self.n_rounds)
-            else:
-                run.tune(2**62, began + _TUNING_SHARE * self.seconds)
-            until = math.inf if self.seconds is None else began + (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds
-            states, is_interrupted = self._samples(run, until), False
+            run.tune(self.n_rounds if self.seconds is None else 2**62, began + _TUNING_SHARE * self._limit)
+            states, is_interrupted = self._samples(run, began + limit), False
         except KeyboardInterrupt:
             if run.best() is None:
                 raise
@@ -148,7 +149,7 @@ class AnnealedImportance:
 
     def _affordable_width(self, reduced: ReducedGraph) -> int:
         """Return the width of blocks, reduced if the time limit is short."""
-        limit = None if self.seconds is None else (1 - _TUNING_SHARE - _SAMPLING_SHARE) * self.seconds
+        limit = (1 - _TUNING_SHARE - _SAMPLING_SHARE) * self._limit
         n_updates = self.n_particles * self.n_temperatures  # of a worker: half of the runs, in both directions
         return affordable_width(reduced, self.width, n_updates, limit)
 
@@ -182,10 +183,8 @@ class AnnealedImportance:
                 break
             if worker == 0 or not is_late:
                 run.advance(1, record=True)
-            if self.seconds is None and not is_late:
-                run.advance(self.spacing - 1, record=True)
-            elif self.seconds is not None and not is_late:
-                share = _SAMPLING_SHARE * self.seconds / self.n_particles
+            if not is_late:
+                share = _SAMPLING_SHARE * self._limit / self.n_particles
                 run.advance(self.spacing - 1, record=True, until=min(perf_counter() + share, until))
             if number == 0 and (run.best() is None or run.marginals() is None):
                 raise UnsupportedGraph(
@@ -214,7 +213,8 @@ class AnnealedImportance:
             n_temperatures = _LEAST_TEMPERATURES
         elif self.seconds is not None:
             n_temperatures = self._affordable(run.ensembles[0], sum(map(len, states)), began)
-        betas = _interpolate(np.append(tuned, 0.0), n_temperatures)
+        places = np.linspace(0, len(tuned), n_temperatures)
+        betas = np.interp(places, np.arange(len(tuned) + 1), np.append(tuned, 0.0))
         penalties = penalties_of(betas)
         until = math.inf if self.seconds is None else began + self.seconds
         is_interrupted = threading.Event()
@@ -248,15 +248,8 @@ class AnnealedImportance:
 
     def _affordable(self, ensemble: Ensemble, n_particles: int, began: float) -> int:
         """Return the number of temperatures with which all remaining runs finish within the time limit."""
-        assert self.seconds is not None
         measured = perf_counter()
         ensemble.replicas.anneal(0, np.ones(2), np.ones(2))
         seconds = perf_counter() - measured
-        remaining = max(0.0, self.seconds - (perf_counter() - began))
+        remaining = max(0.0, self._limit - (perf_counter() - began))
         return int(np.clip(remaining / (2 * n_particles * max(seconds, 1e-7)), _LEAST_TEMPERATURES, 20_000))
-
-
-def _interpolate(betas: Floats, n_temperatures: int) -> Floats:
-    """Interpolate linearly between ``betas``, which fall from 1 to 0; return ``n_temperatures`` values."""
-    places = np.linspace(0, len(betas) - 1, n_temperatures)
-    return np.interp(places, np.arange(len(betas)), betas)

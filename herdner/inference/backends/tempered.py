@@ -98,6 +98,11 @@ class Tempered:
         check_counts(self, n_rounds=1, burn_in=0, n_replicas=1, width=0, n_chains=1, n_threads=1, n_samples=0)
         check_seconds(self.seconds)
 
+    @property
+    def _limit(self) -> float:
+        """Time limit in seconds; infinity is no limit."""
+        return math.inf if self.seconds is None else self.seconds
+
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
@@ -202,9 +207,8 @@ class Tempered:
         if self.width is not None:
             return None
         n_chains = self._n_whole_chains()
-        limit = None if self.seconds is None else self.seconds / n_chains
-        search_seconds = math.inf if self.seconds is None else _SEARCH_SHARE * self.seconds
-        return find_whole_block(reduced, affordable_whole_log2_cells(limit, n_chains), search_seconds)
+        log2_cells = affordable_whole_log2_cells(self._limit / n_chains, n_chains)
+        return find_whole_block(reduced, log2_cells, _SEARCH_SHARE * self._limit)
 
     def _n_whole_chains(self) -> int:
         """Return the number of chains that draw all variables as one block."""
@@ -226,9 +230,8 @@ class Tempered:
             chosen = generators[: self._n_whole_chains()]
             ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in chosen]
             return self._run_of(reduced, ensembles)
-        limit = None if self.seconds is None else self.seconds / self.n_chains
         width = self._affordable_width(reduced)
-        n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
+        n_replicas = affordable_replicas(reduced, width, self.n_replicas, self._limit / self.n_chains)
         ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in generators]
         return self._run_of(reduced, ensembles)
 
@@ -250,7 +253,7 @@ class Tempered:
 
     def _affordable_width(self, reduced: ReducedGraph) -> int:
         """Return the width of blocks, reduced if the time limit is short."""
-        limit = None if self.seconds is None else self.seconds / self.n_chains
+        limit = self._limit / self.n_chains
         if self.width is None:
             return affordable_width(reduced, WIDTH, _MANY_ROUNDS * self.n_replicas, limit)
         return affordable_width(reduced, self.width, 2 * _LEAST_UPDATES, limit)
@@ -290,14 +293,11 @@ class Tempered:
 
         At least one round is recorded.
         """
-        if self.seconds is None:
-            run.tune(1 if is_tuned else self.burn_in, possible=possible)
-        else:
-            run.tune(1 if is_tuned else 2**62, began + _TUNING_SHARE * self.seconds, possible)
+        burn_in, n_rounds = (self.burn_in, self.n_rounds) if self.seconds is None else (2**62, 2**62)
+        run.tune(1 if is_tuned else burn_in, began + _TUNING_SHARE * self._limit, possible)
         n_times = -(-self.n_samples // len(run.ensembles))
-        until = math.inf if self.seconds is None else began + self.seconds
+        until = began + self._limit
         if not n_times:
-            n_rounds = self.n_rounds if self.seconds is None else 2**62
             if not run.advance(n_rounds, record=True, until=until):
                 run.advance(1, record=True)
             return
