@@ -126,28 +126,20 @@ class BucketTree:
             OutOfTime: The passes would exceed the time limit.
         """
         messages = loops.CompiledMessages(self.loop, maximise)
-        self._complete(messages, 1.0)
+        self.complete(messages, 1.0)
         return Messages(self, messages)
 
-    def distribute(self, messages: loops.CompiledMessages, with_tables: bool) -> loops.Beliefs:
-        """Compute the marginals by a second pass over the buckets, in reverse elimination order.
+    def complete(self, run: loops.CompiledMessages | loops.Beliefs, cost: float) -> None:
+        """Compute the messages or marginals of all buckets in one pass.
 
         Args:
-            messages: The messages of the first pass, by sums; they are freed.
-            with_tables: Also compute the marginals of the tables of the buckets.
-
-        Returns:
-            The marginals of all variables and, on request, of the tables of the buckets.
+            run: The messages or marginals before the pass.
+            cost: Time per table cell, relative to the first pass.
 
         Raises:
+            ImpossibleGraph: No state has a log-potential above -inf.
             OutOfTime: The passes would exceed the time limit.
         """
-        beliefs = loops.Beliefs(messages, with_tables)
-        self._complete(beliefs, DISTRIBUTION_COST)
-        return beliefs
-
-    def _complete(self, run: loops.CompiledMessages | loops.Beliefs, cost: float) -> None:
-        """Compute the messages or marginals of all buckets in one pass; a table cell takes ``cost`` units of time."""
         while not run.is_done:
             self._tick(cost * run.advance(_SLICE_CELLS))
             bucket = run.large_bucket()
@@ -206,15 +198,20 @@ class Messages:
         return self.tree.reduced.constant + self.loop.total
 
     def distribute(self, with_tables: bool) -> loops.Beliefs:
-        """Compute the marginals by a second pass over the buckets, which frees the messages.
+        """Compute the marginals by a second pass over the buckets in reverse order, which frees the messages.
 
         Args:
             with_tables: Also compute the marginals of the tables of the buckets.
 
         Returns:
             The marginals of all variables and, on request, of the tables of the buckets.
+
+        Raises:
+            OutOfTime: The passes would exceed the time limit.
         """
-        return self.tree.distribute(self.loop, with_tables)
+        beliefs = loops.Beliefs(self.loop, with_tables)
+        self.tree.complete(beliefs, DISTRIBUTION_COST)
+        return beliefs
 
 
 def best_states(messages: Messages, n_best: int) -> Int32s:

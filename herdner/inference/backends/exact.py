@@ -10,15 +10,14 @@ from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdner._ext.elimination import Beliefs
-from herdner.base.arrays import Floats, Int32s
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.checks import check_counts
 from herdner.base.memory import check_memory
 from herdner.base.messages import format_size
 from herdner.base.seeds import Seed, generator
-from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_seconds
@@ -362,21 +361,10 @@ class EliminationRun:
     def _counts(self, tree: BucketTree, beliefs: Beliefs) -> tuple[Floats, ...]:
         """Return the expected count of each table cell, in one array per group with the shape of the group's tables."""
         counts = tuple(np.zeros(group.tables.shape) for group in self.compiled.factors)
-        number = 0
+        hosts = iter(self.reduced.hosts)
         for group, total in zip(self.compiled.factors, counts, strict=True):
-            for f in range(len(group)):
-                self._add_counts(tree, beliefs, number, group, f, total)
-                number += 1
+            for scope, table, scale in zip(group.scopes.tolist(), group.table_of_factor, group.scale, strict=True):
+                states: list[Int64s] = [self.reduced.states[v] for v in scope]
+                belief = tree.factor_belief(beliefs, *next(hosts))
+                total[np.ix_([table], *states)] += float(scale) * belief.reshape([1, *map(len, states)])
         return counts
-
-    def _add_counts(
-        self, tree: BucketTree, beliefs: Beliefs, number: int, group: TableFactors, f: int, total: Floats
-    ) -> None:
-        """Add the joint marginal of factor ``f``, times its scale, to ``total``, the expected counts of its group.
-
-        ``number`` is the index of the factor among all factors of the graph.
-        """
-        states: list[NDArray[np.integer]] = [self.reduced.states[v] for v in group.scopes[f].tolist()]
-        belief = tree.factor_belief(beliefs, *self.reduced.hosts[number])
-        cells = np.ix_(group.table_of_factor[f : f + 1], *states)
-        total[cells] += float(group.scale[f]) * belief.reshape([1, *map(len, states)])
