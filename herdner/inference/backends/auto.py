@@ -195,7 +195,7 @@ class Auto:
         began = perf_counter()
         seconds = max(until - began, 0.1 * self.seconds)
         until = began + seconds
-        propagated, has_converged, failure = None, False, None
+        propagated, failure = None, None
         wants_more = request.best or request.marginals or not self.n_samples
         search_share = 0.0 if not request.best else _SEARCH_SHARE if request.marginals else _LONG_SEARCH_SHARE
         reduced, only_log_z = reduce_tables(compiled), not (request.best or request.marginals or self.n_samples)
@@ -210,28 +210,29 @@ class Auto:
         if not self.n_samples and not is_long_enough((1 - share - search_share) * seconds):
             share = _LONG_PROPAGATION_SHARE - search_share
         try:
-            propagated, has_converged = self._propagate(compiled, share * seconds)
+            propagated = self._propagate(compiled, share * seconds)
             results.append(propagated)
             if search_share:
                 propagated = self._search(compiled, propagated, rng, perf_counter() + search_share * seconds)
                 results.append(propagated)
         except UnsupportedGraph as error:  # no allowed state was found; tempered sampling may find one
             failure = error
+        has_converged = propagated is not None and propagated.converged is True
         estimated = None
         if only_log_z:
             remaining = until - perf_counter()
             if propagated is not None and not is_long_enough(remaining):
-                return _without_samples(propagated, has_converged, "annealed importance sampling")
+                return _without_samples(propagated, "the time is too short for annealed importance sampling")
             estimated = self._estimate(compiled, rng, max(remaining, 0.1 * seconds))
             if estimated is not None:
-                return self._better_log_z(propagated, has_converged, estimated)
+                return self._better_log_z(propagated, estimated)
         elif not has_converged and request.best and request.marginals:
             estimated = self._estimate(compiled, rng, _ESTIMATION_SHARE * seconds)
             if estimated is not None:
                 results.append(estimated)
         remaining = until - perf_counter()
         if propagated is not None and not self.n_samples and not is_long_enough(remaining):
-            return _without_samples(propagated, has_converged, "tempered sampling")
+            return _without_samples(propagated, "the time is too short for tempered sampling")
         sampler = Tempered(seconds=max(remaining, 0.1 * seconds), n_samples=self.n_samples)
         try:
             possible = None if propagated is None else propagated.state
@@ -239,18 +240,15 @@ class Auto:
         except UnsupportedGraph:
             if propagated is None:
                 raise failure from None  # type: ignore[misc]
-            return replace(
-                propagated, method=f"belief propagation, {_convergence_text(has_converged)}; no sample was possible"
-            )
+            return _without_samples(propagated, "no sample was possible")
         if estimated is not None:
             sampled = replace(sampled, log_z=estimated.log_z, log_z_interval=estimated.log_z_interval)
         if propagated is None:
             return replace(sampled, method=f"tempered, chains differ by {disagreement:.2g}")
         best = max(propagated, sampled, key=lambda result: result.log_potential)
         if disagreement <= _AGREEMENT or not has_converged:
-            method = (
-                f"tempered, chains differ by {disagreement:.2g}; belief propagation {_convergence_text(has_converged)}"
-            )
+            convergence = "converged" if has_converged else "not converged"
+            method = f"tempered, chains differ by {disagreement:.2g}; belief propagation {convergence}"
             log_z = propagated.log_z if estimated is None else estimated.log_z
             return replace(sampled, state=best.state, log_potential=best.log_potential, log_z=log_z, method=method)
         method = f"belief propagation, converged; the chains of tempered differ by {disagreement:.2g}"
@@ -258,12 +256,12 @@ class Auto:
             propagated, state=best.state, log_potential=best.log_potential, samples=sampled.samples, method=method
         )
 
-    def _better_log_z(self, propagated: Result | None, has_converged: bool, estimated: Result) -> Result:
+    def _better_log_z(self, propagated: Result | None, estimated: Result) -> Result:
         """Return ``propagated`` if it has converged and ``estimated`` has a wide log Z interval, else ``estimated``."""
         assert estimated.log_z_interval is not None
         low, high = estimated.log_z_interval
         width = f"an interval of width {high - low:.2g}"
-        if propagated is not None and has_converged and not high - low <= _WIDE:
+        if propagated is not None and propagated.converged and not high - low <= _WIDE:
             method = f"belief propagation, converged; annealed importance sampling has {width}"
             return replace(propagated, log_z_interval=None, method=method)
         return replace(estimated, method=f"annealed importance sampling with {width}")
@@ -275,21 +273,16 @@ class Auto:
         except UnsupportedGraph:
             return None
 
-    def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:
-        """Run belief propagation with increasing damping until it converges or ``seconds`` have passed.
-
-        Returns:
-            The result of the last run, and whether its messages converged.
-        """
+    def _propagate(self, compiled: TableGraph, seconds: float) -> Result:
+        """Run belief propagation with increasing damping until it converges or ``seconds`` have passed."""
         until = perf_counter() + seconds
         for damping in (1.0, 0.7, 0.5, 0.25, 0.1, 0.05):
             remaining = max(until - perf_counter(), 0.01)
             backend = BeliefPropagation(100_000, 1e-8, damping, "residual", remaining / 2)
             result = backend.infer(compiled)
-            has_converged = result.converged is True
-            if has_converged or perf_counter() > until:
+            if result.converged or perf_counter() > until:
                 break
-        return result, has_converged
+        return result
 
     def _search(self, compiled: TableGraph, result: Result, rng: np.random.Generator, until: float) -> Result:
         """Search for a state of larger log-potential by annealed Gibbs runs, each twice as long as the one before."""
@@ -326,12 +319,7 @@ def _combine_results(results: list[Result]) -> Result:
     )
 
 
-def _without_samples(propagated: Result, has_converged: bool, method: str) -> Result:
-    """Return the result of belief propagation with a note that the time does not suffice for ``method``."""
-    text = f"belief propagation, {_convergence_text(has_converged)}; the time is too short for {method}"
-    return replace(propagated, method=text)
-
-
-def _convergence_text(has_converged: bool) -> str:
-    """Return "converged" or "not converged"."""
-    return "converged" if has_converged else "not converged"
+def _without_samples(propagated: Result, reason: str) -> Result:
+    """Return the result of belief propagation, whose method names the reason for which there are no samples."""
+    convergence = "converged" if propagated.converged else "not converged"
+    return replace(propagated, method=f"belief propagation, {convergence}; {reason}")
