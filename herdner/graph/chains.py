@@ -174,9 +174,7 @@ def edge_tables(
         return np.zeros((1, n_states, n_states)), None
     if len(groups) == 1 and len(groups[0]) == n_edges and order is None and _is_tied(groups[0], n_states):
         return groups[0].tables, None
-    position = np.arange(n_variables)
-    if order is not None:
-        position[order] = np.arange(n_variables)
+    position = positions(order, n_variables)
     ends = [position[group.scopes].T for group in groups]
     edge_table, term_lists = edge_terms(
         groups, [np.maximum(*both) for both in ends], [left > right for left, right in ends], n_variables
@@ -187,6 +185,19 @@ def edge_tables(
         values = sum_terms(groups, terms)
         target[: values.shape[0], : values.shape[1]] = values
     return tables, (edge_table if len(tables) > 1 else None)
+
+
+def positions(order: Int64s | None, n_variables: int) -> Int64s:
+    """Return the position of each variable in an order of all variables, int64[V].
+
+    Args:
+        order: int64[V], the variables in order; None is 0 to V - 1.
+        n_variables: Number of variables, V.
+    """
+    position = np.arange(n_variables)
+    if order is not None:
+        position[order] = np.arange(n_variables)
+    return position
 
 
 def _is_tied(group: TableFactors, n_states: int) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner._ext.ascent import Ascent
-from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.arrays import Int32s
 from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.conditionals import Conditionals
@@ -88,8 +88,9 @@ class ICM:
             elif run == 0 and self.start == "unary":
                 state = repair(compiled, unary.argmax(axis=1).astype(np.int32), 0, "icm")
             else:
-                random_state = _draw_states(unary, rng).astype(np.int32)
-                state = repair(compiled, random_state, int(rng.integers(1 << 63)), "icm")
+                # uniformly from the states with a unary log-potential above -inf
+                drawn = np.where(unary > -np.inf, rng.random(unary.shape), -1.0).argmax(axis=1).astype(np.int32)
+                state = repair(compiled, drawn, int(rng.integers(1 << 63)), "icm")
             traces.append(trace := [float(compiled.graph.log_potential(state))])
             try:
                 self._climb(conditionals, state, trace)
@@ -126,8 +127,3 @@ class ICM:
                     break
         finally:  # an interrupted climb keeps its state
             state[:] = loop.state
-
-
-def _draw_states(unary: Floats, rng: np.random.Generator) -> Int64s:
-    """Draw a state for each variable, uniformly from its states with a unary log-potential above -inf."""
-    return np.where(unary > -np.inf, rng.random(unary.shape), -1.0).argmax(axis=1)

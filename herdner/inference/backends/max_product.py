@@ -110,7 +110,11 @@ class MaxProduct:
                 at = 0
                 while at < n:
                     at = loop.sweep(at, sweep % 2 == 0)
-                    _check_variable(loop.fault)
+                    if loop.fault >= 0:
+                        raise ImpossibleGraph(
+                            f"-inf entries forbid every state of variable {loop.fault}; allow a state for each variable"
+                            " and a combination of states for each factor"
+                        )
                 trace.append(constant + loop.log_potential())
                 if trace[-1] > top:
                     top, best = trace[-1], loop.state
@@ -150,18 +154,6 @@ class MaxProduct:
             seconds=perf_counter() - began,
         )
         return unless_interrupted(result, run.interrupted)
-
-
-def _check_variable(variable: int) -> None:
-    """Raise `ImpossibleGraph` for ``variable``, a variable that has no allowed state; do nothing if it is -1.
-
-    The compiled loop returns this value.
-    """
-    if variable >= 0:
-        raise ImpossibleGraph(
-            f"-inf entries forbid every state of variable {variable}; allow a state for each variable and a"
-            " combination of states for each factor"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -90,7 +90,7 @@ class MeanField:
         compiled = compile_tables(graph)
         check_message_memory(compiled, "mean-field", 4, 0)
         constant, conditionals = constant_term(compiled.factors), compiled.conditionals
-        q = self._start(compiled, seed) if start is None else _point_mass(compiled, start)
+        q = self._start(compiled, start, seed)
         loop = loops.MeanFieldLoop(conditionals.compiled, q, self.damping)
         n, n_updates, converged, interrupted = len(q), 0, False, False
         bounds: list[float] = []
@@ -120,8 +120,10 @@ class MeanField:
         )
         return unless_interrupted(result, interrupted)
 
-    def _start(self, compiled: TableGraph, seed: Seed) -> Floats:
-        """Return the initial distributions of the variables, float64[V, K], according to the option ``start``."""
+    def _start(self, compiled: TableGraph, start: ArrayLike | None, seed: Seed) -> Floats:
+        """Return the initial distributions of the variables, float64[V, K]; None uses the option ``start``."""
+        if start is not None:
+            return np.equal.outer(check_start(compiled, start), np.arange(compiled.n_states)).astype(np.float64)
         unary = unary_table(compiled.sizes, compiled.factors)
         if self.start == "unary":
             q = np.exp(unary - unary.max(axis=1, keepdims=True))
@@ -130,14 +132,6 @@ class MeanField:
         else:
             q = np.where(unary > -np.inf, generator(seed).exponential(size=unary.shape), 0.0)
         return q / q.sum(axis=1, keepdims=True)
-
-
-def _point_mass(compiled: TableGraph, start: ArrayLike) -> Floats:
-    """Return distributions [V, K] that give the states of ``start`` probability 1."""
-    state = check_start(compiled, start)
-    q = np.zeros((len(state), compiled.n_states))
-    q[np.arange(len(state)), state] = 1.0
-    return q
 
 
 def lower_bound(compiled: TableGraph, q: Floats) -> float:

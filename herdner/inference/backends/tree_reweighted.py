@@ -157,12 +157,7 @@ class _ForestBound:
         isolated = np.arange(sum(len(scope) for scope in forests.scopes), len(layout.scope), dtype=np.int32)
         values = [run.loop.forest_log_z(np.concatenate([forest.receivers, isolated])) for forest in forests.forests]
         tables = np.where(np.isfinite(layout.tables), np.abs(layout.tables), 0.0)
-        size = abs(constant) + (float(np.maximum.reduceat(tables, _starts(layout)).sum()) if len(tables) else 0.0)
+        n_cells = np.multiply.reduceat(layout.sizes[layout.scope].astype(np.int64), layout.factor_at[:-1])
+        size = abs(constant) + float(np.maximum.reduceat(tables, np.cumsum(n_cells) - n_cells).sum())
         mean = math.fsum(p * value for p, value in zip(forests.probabilities, values, strict=True))
         return cls(run, constant + mean, _ROUNDING * (1 + len(layout.scope)) * (1 + size + abs(mean)))
-
-
-def _starts(layout: FactorLayout) -> list[int]:
-    """Return the position of each factor's first table cell in the concatenated tables."""
-    n_cells = np.multiply.reduceat(layout.sizes[layout.scope].astype(np.int64), layout.factor_at[:-1])
-    return np.concatenate([[0], np.cumsum(n_cells)[:-1]]).tolist()

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import layout
 from herdner.base.arrays import Floats, Int64s
 from herdner.base.seeds import Seed
-from herdner.graph.chains import ChainForm
+from herdner.graph.chains import ChainForm, positions
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph
@@ -106,14 +106,13 @@ def add_marginals(result: Result, compiled: TableGraph, form: ChainForm, table_c
     result = replace(result, log_z=float(chains.log_z.sum()) + form.constant, marginals=marginals)
     if not table_counts:
         return result
-    position = np.arange(len(form.unary))
-    if form.order is not None:
-        position[form.order] = np.arange(len(form.unary))
+    position = positions(form.order, len(form.unary))
     totals: list[Floats] = []
     for group in compiled.factors:
-        if chains.transition_counts is not None and group.arity == 2 and len(group):
+        is_pairs = group.arity == 2 and len(group)
+        if is_pairs and chains.transition_counts is not None:
             totals.append(chains.transition_counts)
-        elif group.arity == 2 and len(group):
+        elif is_pairs:
             left, right = position[group.scopes].T
             totals.append(group_counts(group, marginals, chains.edges, np.maximum(left, right), left > right))
         else:
@@ -160,11 +159,7 @@ def group_counts(
 
 def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
     """Reorder the rows of an array, one per variable, from the order of the chains to the order of the variables."""
-    if form.order is None:
-        return rows
-    result = np.empty_like(rows)
-    result[form.order] = rows
-    return result
+    return rows if form.order is None else rows[positions(form.order, len(rows))]
 
 
 def _impossible_path(form: ChainForm, path: int) -> ImpossibleGraph:
