@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from numbers import Real
 from types import NoneType
 from typing import Any, Literal, TypeVar
@@ -50,12 +50,10 @@ def parse_call(text: str, functions: Mapping[str, Callable[..., T]], name: str, 
     called, inside = match.groups() if match else ("", None)
     function = functions.get(called.lower().replace("_", "-"))
     arguments = [parse_option(part.strip(), int | float | str) for part in inside.split(",")] if inside else []
-    if function is None or not _accepts(function, arguments):
-        raise ValueError(f"{name} must be {syntax}, not {text!r}")
-    try:
-        return function(*arguments)
-    except TypeError:  # text for a numeric argument
-        raise ValueError(f"{name} must be {syntax}, not {text!r}") from None
+    with suppress(TypeError):  # a wrong number of arguments, or text for a numeric argument
+        if function is not None:
+            return function(*arguments)
+    raise ValueError(f"{name} must be {syntax}, not {text!r}")
 
 
 def parse_option(value: object, type: Any, name: str = "the option") -> Any:
@@ -98,14 +96,6 @@ def describe_type(type: Any) -> str:
         else:
             parts.append(alternative.SYNTAX if _has_from_text(alternative) else _DESCRIPTIONS[alternative])
     return " or ".join(parts)
-
-
-def _accepts(function: Callable[..., object], arguments: list[object]) -> bool:
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError:
-        return False
-    return True
 
 
 def _alternatives(type: Any) -> tuple[Any, ...]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import gcd, log2
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +24,12 @@ _CHUNK = 2**18  # number of numbers that are computed at a time
 _SHUFFLED = 16  # number of chunks whose points are shuffled together
 
 
-class Uniforms(Protocol):
-    """Function that returns the numbers of a driving sequence for one run. Only one thread may call it."""
+Uniforms = Callable[[int, int], Floats]
+"""Function that returns the numbers of a driving sequence for one run. Only one thread may call it.
 
-    def __call__(self, first: int, last: int) -> Floats:
-        """Return the numbers in [0, 1) for the updates ``first`` to ``last - 1``, float64[last - first].
-
-        Args:
-            first: Index of the first update, counted through all sweeps.
-            last: Index after the last update.
-        """
-        ...
+``uniforms(first, last)`` returns the numbers in [0, 1) for the updates ``first`` to ``last - 1``, counted through all
+sweeps, float64[last - first].
+"""
 
 
 class DrivingSequence(ABC):
@@ -71,11 +67,7 @@ class DrivingSequence(ABC):
         Raises:
             ValueError: The text is not a driving sequence.
         """
-
-        def lfsr(register: int | str | None = None) -> LFSR:
-            return LFSR(register)
-
-        makers: dict[str, Callable[..., DrivingSequence]] = {"sobol": Sobol, "lfsr": lfsr}
+        makers: dict[str, Callable[..., DrivingSequence]] = {"sobol": Sobol, "lfsr": partial(LFSR, rotate=True)}
         return parse_call(text, makers, "driving sequence", cls.SYNTAX)
 
 
