@@ -47,36 +47,21 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
 """The name and the location, "module:object", of each backend."""
 
 
-# Backend of other names of its method. They are not accepted, but messages about unknown backends suggest the backend.
-_METHOD_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "ais": "annealed-importance",
-        "bp": "belief-propagation",
-        "clique-tree": "exact",
-        "elimination": "exact",
-        "forward-backward": "viterbi",
-        "iterated-conditional-modes": "icm",
-        "jt": "exact",
-        "junction-tree": "exact",
-        "lbp": "belief-propagation",
-        "loopy": "belief-propagation",
-        "loopy-bp": "belief-propagation",
-        "map": "max-product",
-        "max-sum": "max-product",
-        "mcmc": "gibbs",
-        "mf": "mean-field",
-        "min-sum": "max-product",
-        "parallel-tempering": "tempered",
-        "replica-exchange": "tempered",
-        "simulated-annealing": "annealed-gibbs",
-        "trbp": "tree-reweighted",
-        "trw": "tree-reweighted",
-        "variable-elimination": "exact",
-        "variational": "mean-field",
-        "ve": "exact",
-        "vi": "mean-field",
-    }
-)
+# Other names of the backends' methods. They are not accepted, but messages about unknown backends suggest the backend.
+_NAMES_OF_METHODS = {
+    "annealed-gibbs": "simulated-annealing",
+    "annealed-importance": "ais",
+    "belief-propagation": "bp lbp loopy loopy-bp",
+    "exact": "clique-tree elimination jt junction-tree variable-elimination ve",
+    "gibbs": "mcmc",
+    "icm": "iterated-conditional-modes",
+    "max-product": "map max-sum min-sum",
+    "mean-field": "mf variational vi",
+    "tempered": "parallel-tempering replica-exchange",
+    "tree-reweighted": "trbp trw",
+    "viterbi": "forward-backward",
+}
+_METHOD_NAMES = {name: backend for backend, names in _NAMES_OF_METHODS.items() for name in names.split()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
