@@ -119,6 +119,14 @@ class BlockInfluence:
             raise ValueError(f"there is no block {at}: the blocks are 0 to {self.n_blocks - 1}")
         return at
 
+    def rows_of(self, block: int) -> slice:
+        """Return the slice of the rows that a step of a block updates.
+
+        Args:
+            block: Index of the block.
+        """
+        return slice(int(self.rows[block]), int(self.rows[block + 1]))
+
     def step(self, p: Floats, block: int) -> Floats:
         """Return, for each span of ``block``, a bound on the probability that two runs differ there after its update.
 
@@ -129,10 +137,9 @@ class BlockInfluence:
         Returns:
             float64[rows of the block], one bound for each span of the block.
         """
-        first, last = int(self.rows[block]), int(self.rows[block + 1])
-        at, end = self.starts[first], self.starts[last]
-        row = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
-        return np.minimum(np.bincount(row, self.values[at:end] * p[self.sources[at:end]], last - first), 1.0)
+        starts = self.starts[self.rows[block] : self.rows[block + 1] + 1]
+        row, entries = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), slice(starts[0], starts[-1])
+        return np.minimum(np.bincount(row, self.values[entries] * p[self.sources[entries]], len(starts) - 1), 1.0)
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
         """Return, for each span, a bound on the total variation distance between sampler and target after a scan.
@@ -151,7 +158,7 @@ class BlockInfluence:
         """
         p = np.ones(len(self.spans))
         for block in self.steps(order).tolist():
-            p[self.targets[self.rows[block] : self.rows[block + 1]]] = self.step(p, block)
+            p[self.targets[self.rows_of(block)]] = self.step(p, block)
         return p
 
 
@@ -450,16 +457,16 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
         raise ValueError(f"`importance` must be finite and at least 0, got {np.asarray(importance).tolist()!s:.80}")
     p = np.ones(n_spans)
     for block in order.tolist():
-        targets = influence.targets[_rows(influence, block)]
+        targets = influence.targets[influence.rows_of(block)]
         replaced.append(p[targets])
         p[targets] = influence.step(p, block)
     first, weight = float(importance @ p), np.array(importance, np.float64)
     new = order.copy()
     owners = np.repeat(np.arange(len(influence.targets)), np.diff(influence.starts))
     for t in reversed(range(len(order))):
-        p[influence.targets[_rows(influence, int(order[t]))]] = replaced[t]
+        p[influence.targets[influence.rows_of(order[t])]] = replaced[t]
         best = new[t] = _best(influence, owners, p, weight)
-        rows = _rows(influence, best)
+        rows = influence.rows_of(best)
         moved = weight[influence.targets[rows]]
         weight[influence.targets[rows]] = 0.0
         entries = slice(int(influence.starts[rows.start]), int(influence.starts[rows.stop]))
@@ -507,8 +514,3 @@ def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) 
     gain = weight[influence.targets] * (np.minimum(after, 1.0) - p[influence.targets])
     totals = np.concatenate([[0.0], np.cumsum(gain)])[influence.rows]
     return int(np.diff(totals).argmin())
-
-
-def _rows(influence: BlockInfluence, block: int) -> slice:
-    """Return the slice of row indices of the influence matrix that belong to the block ``block``."""
-    return slice(int(influence.rows[block]), int(influence.rows[block + 1]))

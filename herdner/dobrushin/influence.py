@@ -97,22 +97,17 @@ class Influence:
                 "the diagonal of an influence matrix must be zero, got"
                 f" {sparse.data[(rows == columns) & (sparse.data != 0)][0]}"
             )
+        n: int = sparse.shape[0]
         off = rows != columns
-        return cls._of_entries(sparse.shape[0], rows[off], columns[off], sparse.data[off], "user-supplied")
-
-    @classmethod
-    def _of_entries(cls, n: int, rows: Int64s, columns: Int64s, values: Floats, theorem: str) -> Influence:
-        """Build the influence bound from the matrix entries ``values``, whose positions are distinct.
-
-        If an entry (i, j) is listed and (j, i) is not, the entry (j, i) is stored as 0.
-        """
-        keys = np.concatenate([rows, columns]) * n + np.concatenate([columns, rows])
-        keys, at = np.unique(keys, return_inverse=True)
-        complete = np.zeros(len(keys))
-        complete[at.reshape(-1)[: len(rows)]] = values
+        rows, columns = rows[off], columns[off]
+        # If an entry (i, j) is listed and (j, i) is not, the entry (j, i) is stored as 0.
+        listed: Int64s = np.concatenate([rows * n + columns, columns * n + rows])
+        keys, at = np.unique(listed, return_inverse=True)
+        values = np.zeros(len(keys))
+        values[at.reshape(-1)[: len(rows)]] = sparse.data[off]
         owners, sources = np.divmod(keys, max(n, 1))
         starts = np.searchsorted(owners, np.arange(n + 1)).astype(np.int64)
-        return cls(starts, sources.astype(np.int32), complete, theorem)
+        return cls(starts, sources.astype(np.int32), values, "user-supplied")
 
     def _keys(self) -> Int64s:
         """Return a unique integer, i V + j, for each stored entry (i, j) of the V x V matrix."""

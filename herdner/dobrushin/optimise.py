@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
@@ -134,25 +134,25 @@ def shortest_scan(
     start = systematic_scan() if scan is None else scan
     _check_goal(epsilon)
     search, n_runs = ScanSearch(influence, importance), 0
-    tried, result, length = 0, None, min(2, n_steps)
-    while result is None:
-        steps = ScanSteps.of(start, influence, length)
-        result, n_runs = _improve_until(search, steps, importance, epsilon), n_runs + 1
-        if result is None and length >= n_steps:
+
+    def improve(length: int) -> OptimisedScan | None:
+        nonlocal n_runs
+        n_runs += 1
+        return _improve_until(search, ScanSteps.of(start, influence, length), importance, epsilon)
+
+    tried, length = 0, min(2, n_steps)
+    while (result := improve(length)) is None:
+        if length >= n_steps:
             return None
-        if result is None:
-            tried, length = length, min(2 * length, n_steps)
+        tried, length = length, min(2 * length, n_steps)
     while refine and length - tried > 1:
         middle = (tried + length) // 2
-        shorter = _improve_until(search, ScanSteps.of(start, influence, middle), importance, epsilon)
-        n_runs += 1
+        shorter = improve(middle)
         if shorter is None:
             tried = middle
         else:
             result, length = shorter, middle
-    return OptimisedScan(
-        result.order, result.n_random, result.bound, result.input_bound, n_runs, perf_counter() - began
-    )
+    return replace(result, n_runs=n_runs, seconds=perf_counter() - began)
 
 
 class ScanSearch:

@@ -62,10 +62,9 @@ def chain_graph(
         TableFactors(nodes[:, None], unary),
         TableFactors(np.stack([right - 1, right], axis=1), np.asarray(transition, np.float64)[None]),
     ]
-    if start is not None:
-        factors.append(TableFactors(nodes[~has_left[:-1], None], np.asarray(start, np.float64)[None]))
-    if end is not None:
-        factors.append(TableFactors(nodes[~has_left[1:], None], np.asarray(end, np.float64)[None]))
+    for values, has_neighbour in ((start, has_left[:-1]), (end, has_left[1:])):
+        if values is not None:
+            factors.append(TableFactors(nodes[~has_neighbour, None], np.asarray(values, np.float64)[None]))
     return FactorGraph(np.full(n, n_states, np.int32), factors)
 
 
@@ -166,13 +165,8 @@ def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = N
         _check_symmetric(couplings, n, "J")
     _check_size(n, n * (n - 1) / 2, 3)  # 3 copies: the indices of numpy.triu_indices have 64 bits
     left, right = np.triu_indices(n, 1)
-    return _spins(
-        _nodes(n),
-        np.stack([left, right], axis=1).astype(np.int32),
-        np.broadcast_to(couplings, (n, n))[left, right],
-        np.broadcast_to(fields, n),
-        SPINS,
-    )
+    edges, couplings = np.stack([left, right], axis=1).astype(np.int32), np.broadcast_to(couplings, (n, n))[left, right]
+    return _spins(_nodes(n), edges, couplings, np.broadcast_to(fields, n), SPINS)
 
 
 def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wrap: bool = False) -> FactorGraph:

@@ -235,14 +235,8 @@ class TableFactors:
             slices = np.ravel_multi_index([self.table_of_factor[factors], *states], sizes)
             distinct, table_of_factor = np.unique(slices, return_inverse=True)
             tables = np.moveaxis(self.tables, [0, *(at + 1)], range(len(at) + 1))[np.unravel_index(distinct, sizes)]
-            groups.append(
-                TableFactors(
-                    renumber[scopes[:, free]],
-                    tables,
-                    table_of_factor.reshape(-1).astype(np.int32),
-                    self.scale[factors],
-                )
-            )
+            used = table_of_factor.reshape(-1).astype(np.int32)
+            groups.append(TableFactors(renumber[scopes[:, free]], tables, used, self.scale[factors]))
         return groups
 
 

@@ -84,11 +84,5 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
             f"variable {fault}: its unary factors forbid every state by -inf; allow at least one state"
         )
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
-    return GridForm(
-        len(sizes) // columns,
-        columns,
-        wraps,
-        sealed([unary]),
-        sealed([sides]),
-        largest + float(finite.max(axis=1).sum()),
-    )
+    spread = largest + float(finite.max(axis=1).sum())
+    return GridForm(len(sizes) // columns, columns, wraps, sealed([unary]), sealed([sides]), spread)

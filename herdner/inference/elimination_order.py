@@ -330,12 +330,8 @@ def single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]
     tables: list[Floats] = []
     for group in groups:
         scopes += map(tuple, group.scopes.tolist())
-        chosen, scales = list(group.tables), group.scale.tolist()
-        if group.unscaled:
-            tables += [chosen[t] for t in group.table_of_factor.tolist()]
-        else:
-            uses = zip(group.table_of_factor.tolist(), scales, strict=True)
-            tables += [chosen[t] if scale == 1 else chosen[t] * scale for t, scale in uses]
+        chosen, uses = list(group.tables), zip(group.table_of_factor.tolist(), group.scale.tolist(), strict=True)
+        tables += [chosen[t] if scale == 1 else chosen[t] * scale for t, scale in uses]
     return scopes, tables
 
 
@@ -395,13 +391,10 @@ def _absorb(
     for number, scope in enumerate(sorted(sorted(merged), key=len, reverse=True)):
         if number % _FACTORS_PER_CHECK == 0:
             check_clock(until)
-        if len(scope) == largest:  # no other scope is a superset
-            for v in scope:
-                containing[v].append(scope)
-            continue
-        members = set(scope)
-        candidates = min((containing[v] for v in scope), key=len)
-        host = next((other for other in candidates if members <= set(other)), None)
+        members, host = set(scope), None
+        if len(scope) < largest:  # the largest scopes have no superset
+            candidates = min((containing[v] for v in scope), key=len)
+            host = next((other for other in candidates if members <= set(other)), None)
         if host is None:
             for v in scope:
                 containing[v].append(scope)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
@@ -78,17 +77,6 @@ class FactorLayout:
             tables=np.concatenate([*tables, np.zeros(int(sizes[isolated].sum()))]),
             weights=np.concatenate([factor_weights, np.ones(len(isolated))]),
         )
-
-    def per_variable(self, entries: Floats) -> Sequence[Floats]:
-        """Split ``entries``, which holds one number per state of each variable, into one array per variable.
-
-        Args:
-            entries: float64, as long as the sum of ``sizes``.
-
-        Returns:
-            For each variable, an array of one number per state.
-        """
-        return np.split(entries, np.cumsum(self.sizes)[:-1]) if len(self.sizes) else []
 
 
 @dataclass(slots=True, eq=False)

@@ -259,9 +259,8 @@ def score_spans(
         ImpossibleChain: Every labelling of a sequence with a span is forbidden.
     """
     result = np.empty(len(starts))
-    if (
-        fault := loops.span_log_probability(unary, tables, offsets, edge_table, states, starts, ends, result)
-    ) != _NO_FAULT:
+    fault = loops.span_log_probability(unary, tables, offsets, edge_table, states, starts, ends, result)
+    if fault != _NO_FAULT:
         raise _error(fault, offsets)
     return result
 
@@ -294,18 +293,9 @@ def score_linked_spans(
     Raises:
         ImpossibleChain: Every labelling of a sequence with a span is forbidden.
     """
+    first, last = borders or (None, None)
     fault, linked, results = loops.linked_span_log_probability(
-        unary,
-        total,
-        tables,
-        offsets,
-        states,
-        starts,
-        ends,
-        links,
-        list(link_tables),
-        beliefs,
-        *(borders or (None, None)),
+        unary, total, tables, offsets, states, starts, ends, links, list(link_tables), beliefs, first, last
     )
     if fault != _NO_FAULT:
         raise _error(fault, offsets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import Backend, Capabilities, Interrupted, UnsupportedRecord
+from herdner.inference.backend import SAMPLER_CAPABILITIES, Backend, Capabilities, Interrupted, UnsupportedRecord
 from herdner.inference.gibbs.plan import MOST_SWEEPS
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -42,7 +42,7 @@ class TimeLimited:
     n_samples: int = 0
     largest: float | None = None
 
-    capabilities: ClassVar[Capabilities] = Capabilities("state", frozenset(each.name for each in fields(Record)))
+    capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
         """Raise `UnsupportedRecord` if the backend draws no samples of the distribution, but samples are requested."""

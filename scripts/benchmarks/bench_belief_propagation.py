@@ -109,7 +109,7 @@ def pyagrum_sweep_seconds(network: Any, evidence: dict[str, int]) -> float:
 
 def largest_difference(run: MessagePassing, inference: Any) -> float:
     """Return the largest difference between the marginals of both programs."""
-    rows = enumerate(run.layout.per_variable(run.loop.marginals))
+    rows = enumerate(np.split(run.loop.marginals, np.cumsum(run.layout.sizes)[:-1]))
     return max(float(np.abs(row - inference.posterior(v).toarray()).max()) for v, row in rows)
 
 
