@@ -13,12 +13,12 @@ from herdner._ext.conditionals import mark_independent
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
+from herdner.graph.order import checkerboard_colours, order_by_colour
 from herdner.graph.tables import TableGraph
 from herdner.inference.gibbs.annealing import Annealing
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.inference.gibbs.order import sampling_order
 from herdner.inference.gibbs.plan import Plan
-from herdner.inference.gibbs.weights import Weights, block_weights, lay_out
+from herdner.inference.gibbs.weights import Weights, block_weights, dependencies, lay_out
 
 # Largest spread in nats for which the product of a variable's rows, and 2^32 divided by it, are normal doubles.
 _MOST_SPREAD = 680.0
@@ -126,6 +126,29 @@ class Setup:
             return 0.0
         steps = np.diff(self.betas)
         return float(steps[0]) if np.ptp(steps) < 1e-12 * abs(self.betas).max() else 0.0
+
+
+def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int64s]:
+    """Return the variables that one sweep updates, in the order of the updates.
+
+    Without herding weights, `herdner.graph.order.sweep_order` returns the same order for scans that are not random.
+    Herding weights can make more variables dependent than the graph does, which changes the colours of a checkerboard.
+
+    Args:
+        plan: The plan.
+        compiled: The graph.
+
+    Returns:
+        The variables in the order of their updates, int32[n], or None for the order 0, 1, ..; and int64[C + 1], the
+        borders of the parts of the sweep. Threads can share the updates of one part.
+    """
+    n = len(compiled.sizes)
+    if plan.scan.kind != "checkerboard":
+        return plan.scan.order, np.array([0, n if plan.scan.order is None else len(plan.scan.order)])
+    if plan.herds and plan.sharing is not None and plan.sharing.kind == "complete":
+        return None, np.arange(n + 1)
+    has_own_edges = plan.herds and plan.dummy_edges is not None
+    return order_by_colour(checkerboard_colours(compiled, dependencies(plan, compiled) if has_own_edges else None))
 
 
 def _loop(form: Conditionals | GridForm) -> Loop:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from herdner._ext import gibbs as loops
 from herdner._ext.memory import sealed
 from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.graph.conditionals import Conditionals
+from herdner.base.checks import check_variables
+from herdner.graph.conditionals import Conditionals, add_edges
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import TableGraph
-from herdner.inference.gibbs.order import dependencies
 from herdner.inference.gibbs.plan import Plan
 
 _LONG = 62.0  # largest number of bits of a key that is stored as an integer; longer keys are hashed
@@ -158,6 +158,29 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     )
 
 
+def dependencies(plan: Plan, compiled: TableGraph) -> tuple[Int64s, Int32s]:
+    """Return the variables on which each herded update depends.
+
+    They are the Markov blanket of the updated variable and the variables joined to it by dummy edges.
+
+    Args:
+        plan: The plan.
+        compiled: The graph.
+
+    Returns:
+        (starts int64[V + 1], members int32): variable i depends on ``members[starts[i]:starts[i + 1]]``.
+
+    Raises:
+        ValueError: A dummy edge names a variable that does not exist.
+    """
+    blankets = compiled.conditionals.blankets
+    if plan.dummy_edges is None:
+        return blankets
+    edges = np.array(plan.dummy_edges, np.int32).reshape(-1, 2)
+    check_variables(edges.ravel(), len(compiled.sizes), "dummy_edges name")
+    return add_edges(blankets, edges)
+
+
 def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
     """Return True if a specialised loop can index a variable's herding weights by the joint state of its neighbours."""
     steady_bins = keys.draw == "bins" and keys.n_bins > 1 and plan.annealing is None
@@ -174,11 +197,9 @@ def block_weights(plan: Plan, sizes: Int32s) -> Weights:
         plan: The plan.
         sizes: int32[V], number of states of each variable.
     """
-    return (
-        Weights(draw="general", row_length=(int(sizes.max()) + 3) // 4 * 4, needs_table=True)
-        if plan.herds
-        else Weights()
-    )
+    if not plan.herds:
+        return Weights()
+    return Weights(draw="general", row_length=(int(sizes.max()) + 3) // 4 * 4, needs_table=True)
 
 
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
