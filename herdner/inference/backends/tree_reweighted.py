@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, unless_interrupted
@@ -56,8 +57,7 @@ class TreeReweighted:
         """Raise ``ValueError`` for options out of range."""
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
         check_seconds(self.seconds)
-        if not 0 <= self.n_forests <= 10_000:
-            raise ValueError(f"n_forests must be a whole number from 0 to 10000, got {self.n_forests!r}")
+        check_integer(self.n_forests, "n_forests", 0, 10_000)
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -86,31 +86,31 @@ class TreeReweighted:
         self.capabilities.require(record, "tree-reweighted")
         compiled = compile_tables(graph)
         reduced = reduce_tables(compiled)
-        best, interrupted = self._minimise(reduced, began)
-        marginals = reduced.original_marginals(best.run.loop.marginals, compiled.sizes)
+        bound, rounding, run, interrupted = self._minimise(reduced, began)
+        marginals = reduced.original_marginals(run.loop.marginals, compiled.sizes)
         state = probable_state(compiled, marginals, "tree-reweighted")
         log_potential, margin = float(compiled.graph.log_potential(state)), log_z_margin(compiled)
-        is_forest = bool((best.run.layout.weights == 1).all())
+        is_forest = bool((run.layout.weights == 1).all())
         result = Result(
             state=state,
             log_potential=log_potential,
-            log_z=best.bound if is_forest and best.run.converged else None,
-            log_z_bounds=(log_potential - margin, best.bound + best.margin + margin),
+            log_z=bound if is_forest and run.converged else None,
+            log_z_bounds=(log_potential - margin, bound + rounding + margin),
             marginals=marginals,
-            converged=best.run.converged,
-            n_updates=best.run.n_messages,
+            converged=run.converged,
+            n_updates=run.n_messages,
             seconds=perf_counter() - began,
         )
         return unless_interrupted(result, interrupted)
 
-    def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[_ForestBound, bool]:
+    def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[float, float, MessagePassing, bool]:
         """Minimise the upper bound on log Z over distributions of spanning forests, by repeated message passing.
 
         Returns:
-            The best bound, and True if Ctrl-C was pressed.
+            The best bound, a bound on its rounding error, its messages, and True if Ctrl-C was pressed.
         """
         forests = ForestDistribution.cover_factors(reduced.scopes, len(reduced.sizes))
-        best: _ForestBound | None = None
+        best: tuple[float, float, MessagePassing] | None = None
         for number in range(self.n_forests + 1):
             remaining = math.inf if self.seconds is None else began + self.seconds - perf_counter()
             if best is not None and remaining <= 0:
@@ -119,45 +119,27 @@ class TreeReweighted:
             seconds = None if self.seconds is None else max(remaining, 0.0)
             run = MessagePassing(layout, self.n_sweeps, self.tolerance, self.damping, "flooding", seconds)
             run.run()
-            found = _ForestBound.of(run, forests, reduced.constant)
-            if best is None or found.bound < best.bound:
-                best = found
+            bound, rounding = _forest_bound(run, forests, reduced.constant)
+            if best is None or bound < best[0]:
+                best = bound, rounding, run
             if run.interrupted or len(forests.forests) == 1:  # a single forest is the whole graph: the bound is exact
-                return best, run.interrupted
+                return *best, run.interrupted
             information = run.loop.mutual_information()[: len(reduced.scopes)]
             forests = forests.mix_with(forests.heaviest(information), 2 / (number + 4))
         assert best is not None
-        return best, False
+        return *best, False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ForestBound:
-    """Upper bound on log Z, and the messages from which it was computed.
+def _forest_bound(run: MessagePassing, forests: ForestDistribution, constant: float) -> tuple[float, float]:
+    """Return the mean of log Z over a distribution of spanning forests, and a bound on its rounding error.
 
-    Attributes:
-        run: The messages.
-        bound: Mean of the log Z of all forests.
-        margin: Bound on the rounding error of ``bound``.
+    The mean is an upper bound on log Z. ``constant`` is the log-potential of all factors without variables.
     """
-
-    run: MessagePassing
-    bound: float
-    margin: float
-
-    @classmethod
-    def of(cls, run: MessagePassing, forests: ForestDistribution, constant: float) -> _ForestBound:
-        """Compute the upper bound on log Z, which is the mean of log Z over a distribution of spanning forests.
-
-        Args:
-            run: The messages.
-            forests: The forests.
-            constant: Log-potential of all factors without variables.
-        """
-        layout = run.layout
-        isolated = np.arange(sum(len(scope) for scope in forests.scopes), len(layout.scope), dtype=np.int32)
-        values = [run.loop.forest_log_z(np.concatenate([forest.receivers, isolated])) for forest in forests.forests]
-        tables = np.where(np.isfinite(layout.tables), np.abs(layout.tables), 0.0)
-        n_cells = np.multiply.reduceat(layout.sizes[layout.scope].astype(np.int64), layout.factor_at[:-1])
-        size = abs(constant) + float(np.maximum.reduceat(tables, np.cumsum(n_cells) - n_cells).sum())
-        mean = math.fsum(p * value for p, value in zip(forests.probabilities, values, strict=True))
-        return cls(run, constant + mean, _ROUNDING * (1 + len(layout.scope)) * (1 + size + abs(mean)))
+    layout = run.layout
+    isolated = np.arange(sum(len(scope) for scope in forests.scopes), len(layout.scope), dtype=np.int32)
+    values = [run.loop.forest_log_z(np.concatenate([forest.receivers, isolated])) for forest in forests.forests]
+    tables = np.where(np.isfinite(layout.tables), np.abs(layout.tables), 0.0)
+    n_cells = np.multiply.reduceat(layout.sizes[layout.scope].astype(np.int64), layout.factor_at[:-1])
+    size = abs(constant) + float(np.maximum.reduceat(tables, np.cumsum(n_cells) - n_cells).sum())
+    mean = math.fsum(p * value for p, value in zip(forests.probabilities, values, strict=True))
+    return constant + mean, _ROUNDING * (1 + len(layout.scope)) * (1 + size + abs(mean))

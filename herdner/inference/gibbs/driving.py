@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from math import gcd, log2
 from typing import ClassVar
 
@@ -191,9 +191,7 @@ class _Chunks:
 
     def __init__(self, make: Callable[[int], Numbers], size: int) -> None:
         """Store ``make``, the function that computes the chunk with a given index, from 0."""
-        self._make, self._size = make, size
-        self._number = -1
-        self._values: Numbers = np.empty(0)
+        self._chunk, self._size = lru_cache(maxsize=1)(make), size
 
     def take(self, positions: Int64s) -> Numbers:
         """Return the elements of this sequence at the indices ``positions``.
@@ -209,11 +207,6 @@ class _Chunks:
             here = chunks == number
             values[here] = self._chunk(number)[positions[here] - number * self._size]
         return values
-
-    def _chunk(self, number: int) -> Numbers:
-        if number != self._number:
-            self._number, self._values = number, self._make(number)
-        return self._values
 
 
 def _check_steps(n_steps: int) -> None:
