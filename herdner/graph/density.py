@@ -13,7 +13,7 @@ from herdner.base.arrays import Floats, Int32s, Int64s, frozen
 from herdner.base.checks import check_integer
 from herdner.base.extras import import_extra
 from herdner.base.representation import short_repr
-from herdner.graph.domain import Domains
+from herdner.graph.domain import Domains, point_rows
 from herdner.graph.graph import FactorGraph
 
 
@@ -47,12 +47,8 @@ class Reals:
         Raises:
             ValueError: The shape is wrong, or a value is not finite.
         """
-        points = np.asarray(x)
-        if points.size and points.dtype.kind not in "iuf":
-            raise ValueError(f"a point must hold real numbers, not {points.dtype}")
-        if points.ndim not in (1, 2) or points.shape[-1] != self.n:
-            raise ValueError(f"one point must have shape [{self.n}], P points [P, {self.n}], got {points.shape}")
-        points = np.ascontiguousarray(points if points.ndim == 2 else points[None], np.float64)
+        rows = point_rows(x, len(self), "iuf", "point", "a point must hold real numbers")
+        points = np.ascontiguousarray(rows, np.float64)
         if not np.isfinite(points).all():
             p, i = np.argwhere(~np.isfinite(points))[0]
             raise ValueError(f"variable {i} must be a finite number, not {points[p, i]}")
@@ -338,10 +334,7 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
         raise ValueError(f"density samplers need density factors, not {type(other).__name__}")
     sizes = sorted({group.n_terms for group in factors} - {0})
     if len(sizes) > 1:
-        raise ValueError(
-            "all groups of density factors that set `n_terms` must set the same number of terms, got"
-            f" {sizes[0]} and {sizes[-1]}"
-        )
+        raise ValueError(f"groups of density factors must have equal `n_terms`, got {sizes[0]} and {sizes[-1]}")
     return DensityGraph(graph, factors, sizes[0] if sizes else 0)
 
 

@@ -45,6 +45,27 @@ class Domains(Protocol):
         ...
 
 
+def point_rows(x: ArrayLike, n: int, kinds: str, noun: str, requirement: str) -> NDArray[Any]:
+    """Check the type and the shape of one or more points, and return them as an array [P, V].
+
+    Args:
+        x: One point [V], or P points [P, V].
+        n: Number of variables, V.
+        kinds: Accepted kinds of NumPy types, such as "iu".
+        noun: Name of a point in error messages.
+        requirement: Message for other kinds, such as "a point must hold real numbers".
+
+    Raises:
+        ValueError: The type or the shape is wrong.
+    """
+    points = np.asarray(x)
+    if points.size and points.dtype.kind not in kinds:
+        raise ValueError(f"{requirement}, not {points.dtype}")
+    if points.ndim not in (1, 2) or points.shape[-1] != n:
+        raise ValueError(f"one {noun} must have shape [{n}], P {noun}s [P, {n}], got {points.shape}")
+    return points if points.ndim == 2 else points[None]
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Discrete:
     """Domains of discrete variables: variable i has the states 0 to ``sizes[i] - 1``.
@@ -68,13 +89,9 @@ class Discrete:
         """
         sizes = frozen(sizes, np.int32, "sizes")
         if sizes.ndim != 1:
-            raise ValueError(
-                f"sizes must be a list with the number of states of each variable, got an array of shape {sizes.shape}"
-            )
+            raise ValueError(f"sizes must be a list of the number of states of each variable, got shape {sizes.shape}")
         if sizes.size and sizes.min() < 1:
-            raise ValueError(
-                f"variable {int(sizes.argmin())} has {int(sizes.min())} states; each variable needs at least one state"
-            )
+            raise ValueError(f"variable {sizes.argmin()} has {sizes.min()} states; it needs at least one state")
         object.__setattr__(self, "sizes", sizes)
 
     def __len__(self) -> int:
@@ -93,12 +110,7 @@ class Discrete:
         Raises:
             ValueError: The shape is wrong, or a state does not exist.
         """
-        points = np.asarray(x)
-        if points.size and points.dtype.kind not in "iu":
-            raise ValueError(f"the states of variables must be integers, not {points.dtype}")
-        if points.ndim not in (1, 2) or points.shape[-1] != len(self):
-            raise ValueError(f"one state must have shape [{len(self)}], P states [P, {len(self)}], got {points.shape}")
-        points = points if points.ndim == 2 else points[None]
+        points = point_rows(x, len(self), "iu", "state", "the states of variables must be integers")
         wrong = (points < 0) | (points >= self.sizes)
         if wrong.any():
             p, i = np.argwhere(wrong)[0]
