@@ -21,6 +21,7 @@ from herdner.base.representation import short_repr
 from herdner.dobrushin.boxes import Box, LinkedBoxes, bounding_box, chain_sums, log_sums
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.influence import check_entries
+from herdner.dobrushin.variation import dense_importance
 from herdner.graph.linked_chains import LinkedChains
 from herdner.graph.order import block_ranges
 from herdner.graph.tables import Graph, compile_tables
@@ -453,15 +454,13 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
     order, n_spans, replaced = influence.steps(order), len(influence.spans), list[Floats]()
     if np.shape(importance) != (n_spans,):
         raise ValueError(f"`importance` must have shape [{n_spans}], one number per span, got {np.shape(importance)}")
-    if not ((np.asarray(importance) >= 0) & (np.asarray(importance) < np.inf)).all():
-        raise ValueError(f"`importance` must be finite and at least 0, got {np.asarray(importance).tolist()!s:.80}")
+    weight = dense_importance(n_spans, importance)
     p = np.ones(n_spans)
     for block in order.tolist():
         targets = influence.targets[influence.rows_of(block)]
         replaced.append(p[targets])
         p[targets] = influence.step(p, block)
-    first, weight = float(importance @ p), np.array(importance, np.float64)
-    new = order.copy()
+    first, new = float(importance @ p), order.copy()
     owners = np.repeat(np.arange(len(influence.targets)), np.diff(influence.starts))
     for t in reversed(range(len(order))):
         p[influence.targets[influence.rows_of(order[t])]] = replaced[t]

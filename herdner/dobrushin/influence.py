@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,11 +93,9 @@ class Influence:
             raise ValueError(f"an influence matrix must be square, got shape {sparse.shape}")
         sparse.sum_duplicates()
         rows, columns = (axis.astype(np.int64) for axis in sparse.coords)
-        if (sparse.data[rows == columns] != 0).any():
-            raise ValueError(
-                "the diagonal of an influence matrix must be zero, got"
-                f" {sparse.data[(rows == columns) & (sparse.data != 0)][0]}"
-            )
+        diagonal = sparse.data[(rows == columns) & (sparse.data != 0)]
+        if len(diagonal):
+            raise ValueError(f"the diagonal of an influence matrix must be zero, got {diagonal[0]}")
         n: int = sparse.shape[0]
         off = rows != columns
         rows, columns = rows[off], columns[off]
@@ -452,11 +451,8 @@ def overwrite_exact_entries(
         The first variable whose blanket has more joint states; -1 if there is no such variable.
     """
     sizes = compiled.sizes
-    small = [
-        i
-        for i in range(len(sizes))
-        if math.prod(int(sizes[j]) for j in sources[starts[i] : starts[i + 1]]) <= max_states
-    ]
+    n_joint_states = (math.prod(sizes[sources[a:b]].tolist()) for a, b in pairwise(starts.tolist()))
+    small = [i for i, n in enumerate(n_joint_states) if n <= max_states]
     for i, factors in zip(small, _local_factors(compiled, small), strict=True):
         row = slice(int(starts[i]), int(starts[i + 1]))
         # Variables of one state have no influence. They are omitted, because NumPy limits the number of axes.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -222,19 +221,14 @@ def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Float
     if not len(again):
         return
     ends = np.cumsum([len(group) for group in groups])
-    sums: dict[int, Floats] = {}
-    sizes: defaultdict[int, float] = defaultdict(float)
-    firsts: dict[int, int] = {}
+    merged: dict[int, tuple[int, Floats, float]] = {}  # the first factor of each pair, the sum of the tables, its size
     for f in map(int, order[np.union1d(again, again + 1)]):
         g = int(np.searchsorted(ends, f, side="right"))
         at = f - int(ends[g]) + len(groups[g])
-        table = groups[g].scale[at] * groups[g].tables[groups[g].table_of_factor[at]]
+        table: Floats = groups[g].scale[at] * groups[g].tables[groups[g].table_of_factor[at]]
         table = table if pairs[f, 0] < pairs[f, 1] else table.T
-        key = int(keys[f])
-        sizes[key] += len(again) * float(np.abs(table[np.isfinite(table)]).max(initial=0.0))
-        if key in sums:
-            sums[key], ranges[f] = sums[key] + table, 0.0
-        else:
-            sums[key], firsts[key] = table, f
-    for key, f in firsts.items():
-        ranges[f] = _ranges(sums[key][None])[0] + _allowance(np.array(4 * sizes[key]))
+        first, total, size = merged.get(int(keys[f]), (f, np.zeros(table.shape), 0.0))
+        size += len(again) * float(np.abs(table[np.isfinite(table)]).max(initial=0.0))
+        merged[int(keys[f])], ranges[f] = (first, total + table, size), 0.0
+    for first, total, size in merged.values():
+        ranges[first] = _ranges(total[None])[0] + _allowance(np.array(4 * size))

@@ -354,11 +354,10 @@ class InfluenceEstimate:
         states = np.asarray(samples)
         if states.ndim != 2 or states.shape[1] != len(compiled.sizes) or not len(states):
             raise ValueError(f"`samples` must have shape [samples, {len(compiled.sizes)}], got {states.shape}")
-        if states.dtype.kind not in "iu" or not ((states >= 0) & (states < compiled.sizes)).all():
-            raise ValueError(
-                "`samples` must be states: integers from 0 to the variable's number of states minus 1, got"
-                f" {states.tolist()!s:.80}"
-            )
+        try:
+            compiled.graph.domains.points(states)
+        except ValueError as error:
+            raise ValueError(f"`samples` must be states: {error}") from None
         pairs, sizes = pairwise_bound(compiled), compiled.sizes.tolist()  # pairs: which variables share factors
         values = np.zeros(len(pairs.values))
         for i in range(len(sizes)):
