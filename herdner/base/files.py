@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -47,7 +47,8 @@ def atomic_write(path: str | os.PathLike[str], mode: int | None = None) -> Gener
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     with _errors_for(path, part):
         try:
-            with open(part, "wb", opener=_opener(mode)) as stream:  # Path.open has no opener
+            opener = None if mode is None else partial(os.open, mode=mode)
+            with open(part, "wb", opener=opener) as stream:  # Path.open has no opener
                 lock_file(stream)
                 yield stream
                 stream.flush()
@@ -81,11 +82,6 @@ def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
             with suppress(PermissionError):
                 os.chown(part, old.st_uid, old.st_gid)
         part.chmod(stat.S_IMODE(old.st_mode) if mode is None else mode)
-
-
-def _opener(mode: int | None) -> Callable[[str, int], int] | None:
-    """Return an opener for `open` that creates files with the permissions ``mode``; return None if ``mode`` is None."""
-    return None if mode is None else partial(os.open, mode=mode)
 
 
 def lock_file(stream: IO[bytes]) -> bool:

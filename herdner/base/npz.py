@@ -185,14 +185,11 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> b
 
     The module zipfile checks the length and the CRC-32.
     """
+    name = member.filename
     if not packed and member.compress_type != zipfile.ZIP_STORED:
-        raise NpzError(
-            f"the member {member.filename} of the archive is compressed; store it uncompressed, as numpy.savez does"
-        )
+        raise NpzError(f"the member {name} of the archive is compressed; store it uncompressed, as numpy.savez does")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
-        raise NpzError(
-            f"the member {member.filename} is encrypted, or compressed by another method than deflate; save it again"
-        )
+        raise NpzError(f"the member {name} is encrypted, or compressed by another method than deflate; save it again")
     return archive.read(member)
 
 

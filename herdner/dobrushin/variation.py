@@ -79,9 +79,7 @@ class ScanSteps:
             )
         rows = array.reshape(-1, n).astype(np.float64)
         if not (rows.min(initial=0.0) >= 0 and np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9)):
-            raise ValueError(
-                f"the distributions of a scan must be non-negative and sum to 1, got {rows.tolist()!s:.80}"
-            )
+            raise ValueError(f"distributions of a scan must be non-negative and sum to 1, got {rows.tolist()!s:.80}")
         if array.ndim == 1:
             return cls(distributions=np.broadcast_to(rows, (n if n_steps is None else n_steps, n)))
         return cls(distributions=_repeat_rows(rows, n_steps))
@@ -93,9 +91,7 @@ class ScanSteps:
         if scan.kind == "random":
             return cls(distributions=np.broadcast_to(np.full(n, 1 / n), (n_steps, n)))
         if scan.kind == "jacobi":
-            raise ValueError(
-                "a jacobi scan has no Dobrushin variation, because it updates all variables at once; use checkerboard"
-            )
+            raise ValueError("a jacobi scan, which updates all variables at once, has no bound; use checkerboard")
         order = np.arange(min(n, n_steps), dtype=np.int32) if scan.order is None else scan.order
         if scan.kind == "checkerboard":
             if influence.graph is None:
@@ -411,9 +407,7 @@ class TargetVariables:
         for i in self.variables:
             check_integer(i, "a target variable", 0)
         if not is_number(self.probability) or not 0 <= self.probability < 1:
-            raise ValueError(
-                f"`probability` of uncertain variables must be at least 0 and below 1, got {self.probability}"
-            )
+            raise ValueError(f"`probability` of targets must be at least 0 and below 1, got {self.probability}")
 
     @classmethod
     def from_text(cls, text: str) -> TargetVariables:

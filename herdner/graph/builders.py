@@ -188,9 +188,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
     """
     u = np.asarray(unary, np.float64)
     if u.ndim < 2:
-        raise ValueError(
-            f"unary must have shape [variables, states], or a grid's shape followed by states, not {u.shape}"
-        )
+        raise ValueError(f"unary must have shape [variables, states] or [side, .., side, states], not {u.shape}")
     _check_log_potentials("unary", u)
     n_states = u.shape[-1]
     check_memory(16 * n_states**2, f"the table of {n_states:,} x {n_states:,} states", "use fewer states")
@@ -211,7 +209,8 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         TableFactors(nodes[:, None], u.reshape(-1, n_states)),
         TableFactors(pairs, np.eye(n_states)[None], scale=np.broadcast_to(scale, len(pairs))),
     ]
-    return FactorGraph(_fill(len(nodes), n_states), factors, shape=u.shape[:-1] if edges is None else None)
+    shape = u.shape[:-1] if edges is None else None
+    return FactorGraph(sealed([np.full(len(nodes), n_states, np.int32)]), factors, shape=shape)
 
 
 def graph_from_joint(probabilities: ArrayLike) -> FactorGraph:
@@ -245,7 +244,7 @@ def _spins(
         TableFactors(nodes[:, None], values[None], scale=fields),
         TableFactors(edges, np.outer(values, values)[None], scale=couplings),
     ]
-    return FactorGraph(_fill(len(nodes), 2), factors, shape=shape)
+    return FactorGraph(sealed([np.full(len(nodes), 2, np.int32)]), factors, shape=shape)
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
@@ -265,20 +264,12 @@ def _check_size(n: int, n_edges: float, copies: int = 1) -> None:
     check_memory(8 * (n + copies * n_edges), f"a graph of {n:,} variables and {n_edges:,.0f} edges", "make it smaller")
 
 
-def _fill(n: int, value: int) -> Int32s:
-    return sealed([np.full(n, value, np.int32)])
-
-
 def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
     sides = tuple(int(side) for side in shape) if np.ndim(shape) else ()
     if not sides or min(sides) < 1:
-        raise ValueError(
-            f"shape must have at least one axis and sides of at least 1, not {shape}; give shape=(rows, columns)"
-        )
+        raise ValueError(f"shape must have at least one axis and sides of at least 1, such as (3, 5), not {shape}")
     if wrap and min(sides) < 3:
-        raise ValueError(
-            f"shape must have sides of at least 3 if wrap=True, not {sides}: shorter sides would join a pair twice"
-        )
+        raise ValueError(f"shape must have sides of at least 3 if wrap=True, not {sides}; shorter sides repeat edges")
     return sides
 
 
@@ -311,10 +302,8 @@ def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bo
         return constant(J, sum(counts), np.float64)
     arrays = [np.asarray(part, np.float64) for part in J]  # type: ignore[union-attr]
     shapes = [tuple(n - (a == axis and not wrap) for a, n in enumerate(sides)) for axis in range(len(sides))]
-    if [a.shape for a in arrays] != shapes:
-        raise ValueError(
-            f"J must be a number or one array per axis, of shapes {shapes}, not {[a.shape for a in arrays]}"
-        )
+    if (found := [a.shape for a in arrays]) != shapes:
+        raise ValueError(f"J must be a number or one array per axis, of shapes {shapes}, not {found}")
     for array in arrays:
         _check_finite("J", array)
     return sealed([np.concatenate([a.ravel() for a in arrays])])
@@ -338,10 +327,7 @@ def _check_symmetric(matrix: Floats, n: int, name: str) -> None:
     if matrix.shape != (n, n):
         raise ValueError(f"{name} must be a matrix of shape ({n}, {n}), not {matrix.shape}")
     if np.diagonal(matrix).any() or not np.array_equal(matrix, matrix.T):
-        raise ValueError(
-            f"{name} must be symmetric with a zero diagonal, because the entries [i, j] and [j, i] belong to the same"
-            f" edge; got {matrix.tolist()!s:.80}"
-        )
+        raise ValueError(f"{name} must be symmetric with a zero diagonal, got {matrix.tolist()!s:.80}")
 
 
 def _check_edges(edges: ArrayLike) -> Int32s:

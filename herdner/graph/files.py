@@ -116,21 +116,16 @@ def _check_type(name: str, array: NDArray[Any]) -> None:
 def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
     for name, array in arrays.items():
         _check_type(name, array)
-    if "format" not in arrays or arrays["format"].tolist() != [VERSION]:
-        raise GraphFileError(
-            f"array 'format' must hold the version {VERSION}, got"
-            f" {arrays['format'].tolist() if 'format' in arrays else None}; a later version of herdner may read this"
-            " file"
-        )
+    version = arrays["format"].tolist() if "format" in arrays else None
+    if version != [VERSION]:
+        raise GraphFileError(f"array 'format' must hold the version {VERSION}, got {version}; update herdner")
     if "sizes" not in arrays:
         raise GraphFileError("array sizes is missing")
     indices = sorted({int(name.rpartition("_")[2]) for name in arrays if name not in _WHOLE})
     groups: list[TableFactors] = []
     for g in indices:
         if f"scopes_{g}" not in arrays or f"tables_{g}" not in arrays:
-            raise GraphFileError(
-                f"factor group {g} needs both arrays scopes_{g} and tables_{g}, but the file has only one"
-            )
+            raise GraphFileError(f"factor group {g} needs both arrays scopes_{g} and tables_{g}; one is missing")
         groups.append(TableFactors(**{name: arrays[key] for name in _ARRAYS if (key := f"{name}_{g}") in arrays}))
     names = arrays["names"].tobytes().decode().split("\0") if "names" in arrays else None
     if names == [""] and not arrays["sizes"].size:

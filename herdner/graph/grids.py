@@ -53,17 +53,11 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
-        raise UnsupportedGraph(
-            "the graph is not a grid: each variable must have two states, each factor at most two variables, and one"
-            " group must contain all factors of two variables"
-        )
+        raise UnsupportedGraph("a grid needs variables of two states, and a single group of factors, all of pairs")
     (group,) = pairs
     columns, wraps = loops.grid_columns(group.scopes, len(sizes))
     if not columns:
-        raise UnsupportedGraph(
-            "the graph is not a grid: its factors of two variables must join all neighbours in a grid of at least 3 x 3"
-            " variables, in the order of `ising`"
-        )
+        raise UnsupportedGraph("the factors do not join all neighbours in a grid in the order of `ising`")
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]
     if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):
@@ -80,9 +74,7 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
             loops.add_unary(unary, None, part.scopes, part.table_of_factor, part.scale, part.tables)
     largest, fault = loops.largest_odds(unary)
     if fault >= 0:
-        raise ImpossibleGraph(
-            f"variable {fault}: its unary factors forbid every state by -inf; allow at least one state"
-        )
+        raise ImpossibleGraph(f"variable {fault}: its unary factors forbid every state by -inf; allow at least one")
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
     spread = largest + float(finite.max(axis=1).sum())
     return GridForm(len(sizes) // columns, columns, wraps, sealed([unary]), sealed([sides]), spread)

@@ -97,10 +97,10 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
     ranges: list[tuple[int, int]] = []
     start = 0
     for v in range(1, n + 1):
-        left = -1 if v == n or not joins[v] else int(nearest[v])
-        if v == n or not joins[v] or left >= start:
+        left = int(nearest[v]) if v < n and joins[v] else v - 1  # the block must begin after this variable
+        if left >= start:
             ranges.append((start, v - 1))
-            start = left + 1 if left >= start else v
+            start = left + 1
     return np.array(ranges, np.int32).reshape(-1, 2)
 
 

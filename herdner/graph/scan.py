@@ -63,13 +63,9 @@ class Scan:
         Raises:
             ValueError: The text is not a scan.
         """
-
-        def fixed_order(*order: float | str) -> Scan:
-            return fixed_scan(order)
-
         functions: dict[str, Callable[..., Scan]] = {
             "systematic": systematic_scan, "random": random_scan, "checkerboard": checkerboard_scan,
-            "jacobi": jacobi_scan, "fixed": fixed_order,
+            "jacobi": jacobi_scan, "fixed": lambda *order: fixed_scan(order),
         }  # fmt: skip
         return parse_call(text, functions, "scan", cls.SYNTAX)
 

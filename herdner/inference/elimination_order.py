@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from herdner._ext import elimination_order as loops
 from herdner._ext.consistency import possible_states
-from herdner._ext.elimination_order import GreedyOrder
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
@@ -427,7 +426,7 @@ class EliminationOrder:
     peak_cells: int
 
     @classmethod
-    def of(cls, search: GreedyOrder, starts: Int64s, neighbours: Int32s) -> EliminationOrder:
+    def of(cls, search: loops.GreedyOrder, starts: Int64s, neighbours: Int32s) -> EliminationOrder:
         """Return the elimination order that a search found, with its cost; the cost is infinite if it found none.
 
         Args:
@@ -443,7 +442,7 @@ class EliminationOrder:
         return cls(order, cost, search.width, cells, peak)
 
 
-def _log2_cells(search: GreedyOrder) -> float:
+def _log2_cells(search: loops.GreedyOrder) -> float:
     """Return log2 of the number of table cells of the order that a search found; infinity if it found none."""
     return math.inf if search.is_hopeless or search.n_ordered < len(search.order) else math.log2(search.cells + 1)
 

@@ -154,10 +154,7 @@ def resolve_backend(backend: object, options: Mapping[str, object] | None = None
             f"`backend` must be a name that `herdner backends` lists, or a Backend such as Gibbs(), got {backend!r}"
         )
     if options:
-        raise ValueError(
-            f"options {', '.join(options)} need the name of a backend, got the object {backend!r}; set the options"
-            " of this object"
-        )
+        raise ValueError(f"options {', '.join(options)} need the name of a backend, got the object {backend!r}")
     return backend
 
 
@@ -178,18 +175,13 @@ def describe_backend(name: str) -> BackendDescription:
 
 def _factory(name: str) -> Callable[..., Backend]:
     if name not in BACKENDS:
-        hint = _suggested_backend(name)
+        words = "-".join(re.findall("[a-z]+", name.lower()))
+        hint = suggestion(_METHOD_NAMES.get(words, words), BACKENDS)
         raise ValueError(
             f"there is no backend {name!r}{f'; {hint}' if hint else '. '}Backends: {_join_names(BACKENDS)}"
         )
     module, _, attribute = BACKENDS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
-
-
-def _suggested_backend(name: str) -> str:
-    """Return the question "did you mean ...?" for an unknown backend; "" if its name resembles no name of a method."""
-    words = "-".join(re.findall("[a-z]+", name.lower()))
-    return suggestion(_METHOD_NAMES.get(words, words), BACKENDS)
 
 
 @cache

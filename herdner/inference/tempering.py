@@ -442,13 +442,11 @@ class TemperedRun:
         Returns:
             float64, one entry for each state of each variable; or None.
         """
-        pairs = [each.replicas.marginal_sums for each in self.ensembles]
-        sums, counts = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
-        if np.any(counts == 0):
+        sums, counts = (each.sum(axis=0) for each in self.sums())
+        if (counts == 0).any():
             return None
-        averages: Floats = sums / np.reshape(counts, (-1, 1))
-        sizes = self.reduced.sizes
-        return np.concatenate([np.zeros(0), *(row[:size] for row, size in zip(averages, sizes, strict=True))])
+        rows = zip(sums / counts, self.reduced.sizes, strict=True)
+        return np.concatenate([np.zeros(0), *(row[:size] for row, size in rows)])
 
     def sums(self) -> tuple[Floats, Floats]:
         """Return the sums of recorded conditional marginals [ensembles, n, K], and their numbers [ensembles, n, 1]."""

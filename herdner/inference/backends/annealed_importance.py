@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_counts
 from herdner.base.seeds import Seed, generator
-from herdner.graph.tables import Graph, TableGraph, compile_tables
+from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph, unless_interrupted
 from herdner.inference.backends.sweeps import check_seconds
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
@@ -132,8 +132,19 @@ class AnnealedImportance:
         if log_z == -math.inf:  # no forward run ended at a possible state
             log_z = -float(log_mean_exp(-reverse))
         interval = importance_interval(forward, reverse, rng)
-        constant = reduced.constant + float(np.log(np.array(reduced.sizes, float)).sum())
-        result = self._result(compiled, reduced, run, constant, log_z, interval, began)
+        constant = reduced.constant + float(np.log(np.array(reduced.sizes, float)).sum())  # log Z at beta = 0
+        best, marginals = run.best(), run.marginals()
+        assert best is not None
+        assert marginals is not None
+        state = reduced.original_states(best[None])[0]
+        result = Result(
+            state=state,
+            log_potential=float(compiled.graph.log_potential(state)),
+            log_z=constant + log_z,
+            log_z_interval=(constant + interval[0], constant + interval[1]),
+            marginals=reduced.original_marginals(marginals, compiled.sizes),
+            seconds=perf_counter() - began,
+        )
         return unless_interrupted(result, is_interrupted or is_stopped)
 
     def least_seconds(self, reduced: ReducedGraph) -> float:
@@ -152,24 +163,6 @@ class AnnealedImportance:
         limit = (1 - _TUNING_SHARE - _SAMPLING_SHARE) * self._limit
         n_updates = self.n_particles * self.n_temperatures  # of a worker: half of the runs, in both directions
         return affordable_width(reduced, self.width, n_updates, limit)
-
-    def _result(
-        self, compiled: TableGraph, reduced: ReducedGraph, run: TemperedRun, constant: float, log_z: float,
-        interval: tuple[float, float], began: float,
-    ) -> Result:  # fmt: skip
-        """Assemble the `Result`; ``constant`` is log Z at inverse temperature 0, where the annealing starts."""
-        best, marginals = run.best(), run.marginals()
-        assert best is not None
-        assert marginals is not None
-        state = reduced.original_states(best[None])[0]
-        return Result(
-            state=state,
-            log_potential=float(compiled.graph.log_potential(state)),
-            log_z=constant + log_z,
-            log_z_interval=(constant + interval[0], constant + interval[1]),
-            marginals=reduced.original_marginals(marginals, compiled.sizes),
-            seconds=perf_counter() - began,
-        )
 
     def _samples(self, run: TemperedRun, until: float = math.inf) -> list[Int32s]:
         """Draw the start states of all reverse runs by tempered sampling: one array int32[runs, variables] per worker.

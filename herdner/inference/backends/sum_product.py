@@ -134,9 +134,7 @@ class SumProduct:
             )
         log_z = constant + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
-            raise ImpossibleGraph(
-                "-inf entries forbid every pair of states of a link; allow at least one pair for each link"
-            )
+            raise ImpossibleGraph("-inf entries forbid every pair of states of a link; allow at least one pair")
         state = _best_state(chains.form, loop)
         log_potential = loop.log_potential(state)
         if log_potential == -np.inf:

@@ -96,10 +96,7 @@ class Plan:
                 " sharing=blanket"
             )
         if self.driving is not None and not self.draws:
-            raise ValueError(
-                f"`driving` replaces random draws, but a sampler with sharing={self.sharing} makes no random draws;"
-                " remove `driving`"
-            )
+            raise ValueError(f"sharing={self.sharing} makes no random draws; remove `driving`")
         if self.annealing is not None:
             schedule = as_annealing(self.annealing)
             schedule.betas(self.n_sweeps)
@@ -107,14 +104,9 @@ class Plan:
         if self.dummy_edges is not None:
             edges = frozen(self.dummy_edges, np.int32, "dummy_edges")
             if edges.ndim != 2 or edges.shape[1] != 2 or (edges[:, 0] == edges[:, 1]).any():
-                raise ValueError(
-                    f"dummy_edges must be pairs of different variables, of shape [D, 2], got {edges.tolist()!s:.80}"
-                )
+                raise ValueError(f"dummy_edges must be pairs of different variables, got {edges.tolist()!s:.80}")
             if self.sharing is None or self.sharing.kind != "blanket":
-                raise ValueError(
-                    f"dummy_edges requires sharing=blanket, got sharing={self.sharing}; set sharing=blanket, or remove"
-                    " dummy_edges"
-                )
+                raise ValueError(f"dummy_edges requires sharing=blanket, got {self.sharing}; remove dummy_edges")
             object.__setattr__(self, "dummy_edges", tuple((left, right) for left, right in edges.tolist()))
         shares_sweeps = self.n_chains == 1 and (self.n_threads or 1) > 1
         if shares_sweeps and self.scan.kind not in ("checkerboard", "jacobi"):
@@ -142,14 +134,13 @@ class Plan:
 def _check_counts(plan: Plan) -> None:
     """Raise ``ValueError`` if a number of sweeps, chains or threads is out of range."""
     check_counts(plan, n_sweeps=0, burn_in=0, n_chains=1, n_threads=1, weight_memory=1)
-    if plan.n_sweeps > MOST_SWEEPS:
-        raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; use several runs (n_chains)")
     for name, most, advice in (
+        ("n_sweeps", MOST_SWEEPS, "use several runs (n_chains)"),
         ("n_chains", MOST_CHAINS, "run the plan with several seeds"),
         ("n_threads", MOST_THREADS, "None uses all processors"),
     ):
-        if (getattr(plan, name) or 0) > most:
-            raise ValueError(f"{name} must be at most {most}, not {getattr(plan, name)}; {advice}")
+        if (number := getattr(plan, name) or 0) > most:
+            raise ValueError(f"{name} must be at most {most}, not {number}; {advice}")
     if plan.burn_in and plan.burn_in >= plan.n_sweeps:
         raise ValueError(
             f"burn_in must be below n_sweeps={plan.n_sweeps}, got {plan.burn_in}; increase n_sweeps, or decrease"

@@ -48,9 +48,7 @@ def _check_polynomial(polynomial: Polynomial) -> Polynomial:
     """
     exponents = tuple(check_integer(e, "an exponent of `polynomial`", 0, MOST_DEGREE) for e in polynomial)
     if exponents != tuple(sorted({0, *exponents})) or exponents[-1] < 2:
-        raise ValueError(
-            f"the exponents of `polynomial` must begin with 0, rise, and end with at least 2, got {exponents!r:.80}"
-        )
+        raise ValueError(f"exponents of `polynomial` must rise from 0 to at least 2, got {exponents!r:.80}")
     return exponents
 
 

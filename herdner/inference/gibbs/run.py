@@ -120,9 +120,7 @@ def compile_samplable(graph: Graph) -> TableGraph:
     compiled = compile_tables(graph)
     sizes = compiled.sizes
     if not len(sizes):
-        raise ValueError(
-            "a sampler needs at least one unobserved variable, but the graph has none; observe fewer variables"
-        )
+        raise ValueError("a sampler needs at least one unobserved variable; observe fewer variables")
     constant_term(compiled.factors)
     if sizes.max() > loops.STATES_LIMIT:
         raise ValueError(
@@ -399,9 +397,7 @@ class Run:
                 f" {self._weight_advice(variable)}"
             )
         if fault:
-            raise MemoryError(
-                "the memory does not suffice for the herding weights; use the backend dhg, or a smaller n_chains"
-            )
+            raise MemoryError("no memory is left for herding weights; use the backend dhg, or a smaller n_chains")
 
     def _weight_advice(self, variable: int) -> str:
         """Return the end of the error message for too many herding weights: the reason and the remedies."""
