@@ -12,9 +12,9 @@ from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.smoothing cimport (
-    CHAIN_LANE_STATES, CHAIN_LANE_TOKENS, CHAIN_OK, CHAIN_WIDEST, Smoothed, Workspace, chain_has_bad_numbers,
-    chain_lanes, chain_lanes_forward_backward, chain_lanes_marginals, chain_n_lanes, count_edges, in_lines, joined,
-    longest, node_marginals, smooth, total_log,
+    CHAIN_LANE_STATES, CHAIN_LANE_TOKENS, CHAIN_OK, CHAIN_WIDEST, Smoothed, Workspace, chain_count_bad_numbers,
+    chain_lane_backward, chain_lane_exponentials, chain_lane_forward, chain_lane_marginals, chain_lanes, chain_n_lanes,
+    count_edges, in_lines, joined, longest, node_marginals, smooth, total_log,
 )
 from herdner._ext.memory cimport require
 from sums cimport CompensatedSum, add
@@ -138,7 +138,7 @@ cdef class Many:
         """Store the sequences and the outputs, and allocate the memory for lanes."""
         cdef Py_ssize_t n_states = unary.shape[1]
         cdef int64_t n = min(most, CHAIN_LANE_TOKENS)
-        cdef int wide = chain_n_lanes()
+        cdef int wide = chain_n_lanes
         cdef double[:, :, ::1] tables, rows, numbers, sums
         require(n_states == space.c.scaled.n_states and n > 0, "unary must have a column for each state")
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
@@ -176,7 +176,7 @@ cdef class Many:
             if not self.length(s) or self.spans is not None and not self.spans.any_in(self.offsets[s],
                                                                                       self.offsets[s + 1]):
                 continue
-            if chain_has_bad_numbers(&self.unary[self.offsets[s], 0], self.length(s) * self.unary.shape[1]):
+            if chain_count_bad_numbers(&self.unary[self.offsets[s], 0], self.length(s) * self.unary.shape[1]):
                 bad = s
                 break
             j = n_sound
@@ -227,11 +227,15 @@ cdef class Many:
         for lane in range(self.wide):
             s = group[min(lane, n - 1)]
             self.lanes.ends[lane], self.lanes.unary[lane] = self.length(s), &self.unary[self.offsets[s], 0]
+            sound[lane] = True
             if self.nodes is not None:
                 nodes[lane] = &self.nodes[self.offsets[s], 0]
-        chain_lanes_forward_backward(&self.lanes, self.backward, sound)
+        chain_lane_exponentials(&self.lanes, sound)
+        chain_lane_forward(&self.lanes, sound)
+        if self.backward:
+            chain_lane_backward(&self.lanes, sound)
         if self.nodes is not None:
-            chain_lanes_marginals(&self.lanes, nodes)
+            chain_lane_marginals(&self.lanes, nodes)
         for lane in range(n):
             if not sound[lane]:
                 fault = min(fault, self.alone(group[lane], none))

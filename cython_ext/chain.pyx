@@ -25,10 +25,10 @@ from herdner._ext.batches cimport BAD_NUMBERS, PairCounts, Spans, smooth_all, sp
 from herdner._ext.links cimport add_link_messages, mark_touched
 from herdner._ext.memory cimport Memory, owned, require
 from herdner._ext.smoothing cimport (
-    CHAIN_LANE_STATES, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_stretch_scores,
-    chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables,
-    chain_trace_back, chain_stretch_trace, chain_n_lanes, count_edges, edge_marginal, edges_from, in_lines, longest,
-    node_marginals, own_edges, own_sequences, own_tables, padded_tables, padded_with_infinity, smooth, total_log,
+    CHAIN_LANE_STATES, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_best_scores,
+    chain_count_bad_numbers, chain_lane_best_scores, chain_lane_trace_back, chain_n_lanes, chain_path,
+    chain_start_trace, chain_stretches, chain_tables, chain_trace_back, count_edges, edge_marginal, edges_from,
+    in_lines, longest, node_marginals, own_edges, own_sequences, own_tables, padded_tables, padded_with_infinity, smooth, total_log,
 )
 
 
@@ -72,7 +72,7 @@ cdef class ViterbiDecoder:
 
     cdef widen(self):
         """Allocate memory for lanes."""
-        cdef Py_ssize_t n_states = self.unary.shape[1], wide = chain_n_lanes(), n = CHAIN_STRETCHES // wide, k
+        cdef Py_ssize_t n_states = self.unary.shape[1], wide = chain_n_lanes, n = CHAIN_STRETCHES // wide, k
         cdef double[:, ::1] table = in_lines((n_states, wide * n_states))
         cdef double[:, :, ::1] rows = in_lines((n, LONG_STRETCH, wide * n_states))
         cdef double[:, :, ::1] tops = in_lines((n, LONG_STRETCH, wide))
@@ -124,10 +124,10 @@ cdef class ViterbiDecoder:
         for i in range(CHAIN_STRETCHES):
             self.begin(i, bounds[i], bounds[i + 1])
         for i in range(self.n_groups):
-            sound &= chain_stretch_scores(&self.groups[i])
-        if not sound and chain_has_bad_numbers(&self.unary[first, 0], n_tokens * self.c.n_states):
+            sound &= chain_lane_best_scores(&self.groups[i])
+        if not sound and chain_count_bad_numbers(&self.unary[first, 0], n_tokens * self.c.n_states):
             return False
-        chain_stretch_trace(self.groups)
+        chain_lane_trace_back(self.groups)
         sound = True
         for i in range(CHAIN_STRETCHES):
             sound &= self.take_scores(i, bounds[i], bounds[i + 1])
@@ -174,7 +174,7 @@ cdef class ViterbiDecoder:
             if n_paths == CHAIN_PATHS or used + n + 1 > self.rows.shape[0]:
                 fault = self.paths(paths, n_paths)
                 n_paths, used = 0, 0
-            if fault != -1 or chain_has_bad_numbers(&self.unary[start, 0], n * self.c.n_states):
+            if fault != -1 or chain_count_bad_numbers(&self.unary[start, 0], n * self.c.n_states):
                 bad = BAD_NUMBERS
                 break
             paths[n_paths] = chain_path(&self.unary[start, 0], edges_from(self.edge_table, start),
@@ -279,7 +279,7 @@ def forward_backward(const double[:, ::1] unary not None, tables, offsets, edge_
             if n == 0:
                 continue
             edge = edges_from(table_of, start)
-            if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
+            if chain_count_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
                 fault = BAD_NUMBERS
                 break
             if smooth(c, &unary[start, 0], n, edge, backward) != CHAIN_OK:
@@ -359,7 +359,7 @@ def span_log_probability(const double[:, ::1] unary not None, tables, offsets, e
             if not spans.any_in(start, borders[s + 1]):
                 continue
             edge = edges_from(table_of, start)
-            if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
+            if chain_count_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
                 fault = BAD_NUMBERS
                 break
             if smooth(c, &unary[start, 0], n, edge, True) != CHAIN_OK:

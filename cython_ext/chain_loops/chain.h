@@ -3,8 +3,8 @@
  * A sequence has n tokens, each in one of `n_states` states. Rows of one number per state are padded to `stride`, the next
  * multiple of 4: with -inf where log-potentials are added, with 0 where probabilities are multiplied.
  *
- * chain.c compiles every loop for several instruction sets and chooses one when it is called. All of them perform the same
- * operations in the same order, so they give the same bits. */
+ * chain.c compiles every loop for several instruction sets and chooses one when a module is loaded. All of them perform the
+ * same operations in the same order, so they give the same bits. */
 #ifndef HERDNER_CHAIN_H
 #define HERDNER_CHAIN_H
 
@@ -54,7 +54,7 @@ typedef struct {
     int best;
 } chain_path;
 
-/* Forward-backward of `chain_n_lanes()` sequences side by side, one in each lane of a vector:
+/* Forward-backward of `chain_n_lanes` sequences side by side, one in each lane of a vector:
  *
  *     row t of `forward`:   state 0                state 1                ...
  *                           lane 0 1 2 3 4 5 6 7 | lane 0 1 2 3 4 5 6 7 | ...
@@ -97,48 +97,54 @@ typedef struct {
     const double *values;
 } chain_features;
 
-/* 1 if one of n numbers is NaN, +inf or beyond CHAIN_LARGEST. */
-int chain_has_bad_numbers(const double *values, int64_t n);
+/* How many of n numbers are NaN, +inf or beyond CHAIN_LARGEST. Here and below, a pointer leads to the loop for this machine's
+ * instruction set; it is set when the module is loaded. */
+extern int64_t (*chain_count_bad_numbers)(const double *values, int64_t n);
 
 /* Viterbi of at most CHAIN_PATHS sequences: fills the scores; chooses the state of a sequence's last token and returns its
  * log-potential; then chooses all other states. */
-void chain_best_scores(const chain_tables *c, chain_path *paths, int n_paths);
+extern void (*chain_best_scores)(const chain_tables *c, chain_path *paths, int n_paths);
 double chain_start_trace(const chain_tables *c, chain_path *path);
-void chain_trace_back(const chain_tables *c, chain_path *paths, int n_paths);
+extern void (*chain_trace_back)(const chain_tables *c, chain_path *paths, int n_paths);
 
 /* Forward-backward of one sequence; see one_sequence.h. Returns one of the results above. */
-int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops);
-int chain_forward(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
-                  const double *tops, double *forward, double *norm);
+extern int (*chain_exponentials)(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops);
+extern int (*chain_forward)(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
+                            const double *tops, double *forward, double *norm);
 void chain_start_backward(const chain_tables *c, double *row);
-int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x, double *backward,
-                   double *xb, double *scale);
+extern int (*chain_backward)(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
+                             double *backward, double *xb, double *scale);
 
 /* The number of lanes on this machine: 4 or 8. */
-int chain_n_lanes(void);
-/* Forward and, if asked, backward in lanes; sound[l] becomes 0 where the sequence of lane l has to be processed alone. */
-void chain_lanes_forward_backward(const chain_lanes *c, int backward, int *sound);
+extern int chain_n_lanes;
+/* Forward-backward in lanes; sound[l] becomes 0 where the sequence of lane l has to be processed alone. */
+extern void (*chain_lane_exponentials)(const chain_lanes *c, int *sound);
+extern void (*chain_lane_forward)(const chain_lanes *c, int *sound);
+extern void (*chain_lane_backward)(const chain_lanes *c, int *sound);
 /* Node marginals of all lanes, row t of rows[l] being that of token t; also `pairs`, unless NULL. */
-void chain_lanes_marginals(const chain_lanes *c, double *const *rows);
+extern void (*chain_lane_marginals)(const chain_lanes *c, double *const *rows);
 /* Viterbi scores of one group of stretches; 0 where a number may be bad. */
-int chain_stretch_scores(const chain_stretches *c);
+extern int (*chain_lane_best_scores)(const chain_stretches *c);
 /* States of all CHAIN_STRETCHES stretches from their scores. */
-void chain_stretch_trace(const chain_stretches *c);
+extern void (*chain_lane_trace_back)(const chain_stretches *c);
 
 /* Rows of belief propagation; see one_sequence.h. */
-void chain_product(double *out, const double *row, const double *table, int n_states, int stride);
-double chain_message(double *out, const double *row, const double *table, const double *before, int n_states, int stride);
-void chain_cavity(double *out, const double *belief, const double *message, int stride);
-void chain_replace_message(double *belief, const double *new, const double *old, int stride, double *least, double *most);
-void chain_multiply(double *row, const double *by, int stride, double *least, double *most);
-double chain_join(double *out, const double *forward, const double *backward, int n, int stride);
-void chain_add_outer(double *table, const double *left, const double *right, double share, int n_states, int stride);
+extern void (*chain_product)(double *out, const double *row, const double *table, int n_states, int stride);
+extern double (*chain_message)(double *out, const double *row, const double *table, const double *before, int n_states,
+                               int stride);
+extern void (*chain_cavity)(double *out, const double *belief, const double *message, int stride);
+extern void (*chain_replace_message)(double *belief, const double *new, const double *old, int stride, double *least,
+                                     double *most);
+extern void (*chain_multiply)(double *row, const double *by, int stride, double *least, double *most);
+extern double (*chain_join)(double *out, const double *forward, const double *backward, int n, int stride);
+extern void (*chain_add_outer)(double *table, const double *left, const double *right, double share, int n_states,
+                               int stride);
 
 /* Add up the weights of n rows of features from row `first` on: out[r] receives the first `width` states of a row's sum. */
-void chain_score_rows(const chain_features *f, int64_t first, int64_t n, const double *table, const double *weights,
-                      double *out, int width);
+extern void (*chain_score_rows)(const chain_features *f, int64_t first, int64_t n, const double *table,
+                                const double *weights, double *out, int width);
 /* Add `share` times the rows excess [n, width] to the derivatives `table` and `weights` of the rows' columns and entries. */
-void chain_spread_rows(const chain_features *f, int64_t first, int64_t n, const double *excess, int width, double share,
-                       double *table, double *weights);
+extern void (*chain_spread_rows)(const chain_features *f, int64_t first, int64_t n, const double *excess, int width,
+                                 double share, double *table, double *weights);
 
 #endif

@@ -11,7 +11,7 @@ static ALWAYS_INLINE TARGET void NAME(sum_columns)(const int n_vecs, const int s
     for (int v = 0; v < n_vecs; v++) acc[v] = SPLAT(0.0);
     for (int64_t i = f->column_starts[r]; i < f->column_starts[r + 1]; i++) {
         const double *row = table + (int64_t)f->columns[i] * stride;
-        for (int v = 0; v < n_vecs; v++) acc[v] = ADD(acc[v], LOAD(row + v * LANES));
+        for (int v = 0; v < n_vecs; v++) acc[v] += LOAD(row + v * LANES);
     }
     for (int v = 0; v < n_vecs; v++) STORE(sum + v * LANES, acc[v]);
 }
@@ -51,7 +51,7 @@ static TARGET void NAME(spread_rows)(const chain_features *f, int64_t first, int
         for (int64_t i = f->column_starts[r]; i < f->column_starts[r + 1]; i++) {
             if (i + AHEAD < n_columns) CHAIN_PREFETCH(table + (int64_t)f->columns[i + AHEAD] * stride);
             double *to = table + (int64_t)f->columns[i] * stride;
-            for (int j = 0; j < stride; j += LANES) STORE(to + j, ADD(LOAD(to + j), LOAD(row + j)));
+            for (int j = 0; j < stride; j += LANES) STORE(to + j, LOAD(to + j) + LOAD(row + j));
         }
         for (int64_t i = f->entry_starts[r]; i < f->entry_starts[r + 1]; i++) {
             if (i + AHEAD < n_entries) CHAIN_PREFETCH(weights + f->entries[i + AHEAD]);

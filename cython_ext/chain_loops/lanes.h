@@ -90,28 +90,28 @@ static ALWAYS_INLINE TARGET void NAME(lane_states)(double *restrict out, const d
                                                    const double *restrict table, const double *factor,
                                                    const double *restrict extra, int n_states, VEC *small, const int width) {
     VEC even[4][VECS], odd[4][VECS];
-#define SUM_OF(i, k) MUL(LOAD(IN_LANES(previous, i)), LOAD(IN_LANES(table, (i)*n_states + (k))))
+#define SUM_OF(i, k) (LOAD(IN_LANES(previous, i)) * LOAD(IN_LANES(table, (i)*n_states + (k))))
     for (int k = 0; k < width; k++)
         EACH_VEC {
             even[k][v] = SUM_OF(0, k);
             odd[k][v] = n_states > 1 ? SUM_OF(1, k) : SPLAT(0.0);
         }
     for (int i = 2; i < n_states; i += 2) {
-        for (int k = 0; k < width; k++) EACH_VEC even[k][v] = ADD(SUM_OF(i, k), even[k][v]);
+        for (int k = 0; k < width; k++) EACH_VEC even[k][v] = SUM_OF(i, k) + even[k][v];
         if (i + 1 == n_states) break;
-        for (int k = 0; k < width; k++) EACH_VEC odd[k][v] = ADD(SUM_OF(i + 1, k), odd[k][v]);
+        for (int k = 0; k < width; k++) EACH_VEC odd[k][v] = SUM_OF(i + 1, k) + odd[k][v];
     }
 #undef SUM_OF
     for (int k = 0; k < width; k++)
         EACH_VEC {
-            VEC sum = MUL(ADD(even[k][v], odd[k][v]), LOAD(factor + v * LANES));
-            if (extra) sum = MUL(sum, LOAD(IN_LANES(extra, k)));
-            small[v] = ADD(small[v], WHERE_MORE(sum, SPLAT(64 * CHAIN_SMALLEST), sum));
+            VEC sum = (even[k][v] + odd[k][v]) * LOAD(factor + v * LANES);
+            if (extra) sum *= LOAD(IN_LANES(extra, k));
+            small[v] += WHERE_MORE(sum, SPLAT(64 * CHAIN_SMALLEST), sum);
             STORE(IN_LANES(out, k), sum);
         }
 }
 
-/* `forward_row` in lanes, or `backward_row` if `extra` is NULL; the table [n_states, n_states, WIDE] repeats each entry. */
+/* `next_row` in lanes; the table [n_states, n_states, WIDE] repeats each entry. */
 static ALWAYS_INLINE TARGET void NAME(lane_row)(double *restrict out, const double *restrict previous,
                                                 const double *restrict table, const double *factor,
                                                 const double *restrict extra, int n_states, VEC *small) {
@@ -127,8 +127,8 @@ static ALWAYS_INLINE TARGET void NAME(lane_sums)(const double *row, int n_states
     for (int k = 0; k < 4; k++) EACH_VEC sums[k][v] = SPLAT(0.0);
     for (int j = 0; j < n_states; j += 4)
         for (int k = 0; k < 4; k++)
-            if (j + k < n_states) EACH_VEC sums[k][v] = ADD(sums[k][v], LOAD(IN_LANES(row, j + k)));
-    EACH_VEC total[v] = ADD(ADD(sums[0][v], sums[2][v]), ADD(sums[1][v], sums[3][v]));
+            if (j + k < n_states) EACH_VEC sums[k][v] += LOAD(IN_LANES(row, j + k));
+    EACH_VEC total[v] = (sums[0][v] + sums[2][v]) + (sums[1][v] + sums[3][v]);
 }
 
 /* Clear sound[l] where lane l has entries that are too small, or rows of zeros. */
@@ -158,13 +158,13 @@ static ALWAYS_INLINE TARGET void NAME(lane_exponentials_of)(const int n_states, 
         }
         EACH_VEC STORE(c->tops + WIDE * t + v * LANES, top[v]);
         EACH_VEC lowest[v] = MIN(lowest[v], top[v]);
-        EACH_VEC bottom[v] = SUB(bottom[v], top[v]);
+        EACH_VEC bottom[v] -= top[v];
         if (NAME(lanes_at_least)(bottom, -CHAIN_UNARY_RANGE)) {
-            EACH_STATE EACH_VEC STORE(IN_LANES(x, j), NAME(exp_near)(SUB(LOAD(IN_LANES(x, j)), top[v])));
+            EACH_STATE EACH_VEC STORE(IN_LANES(x, j), NAME(exp_near)(LOAD(IN_LANES(x, j)) - top[v]));
             continue;
         }
         EACH_STATE EACH_VEC {
-            const VEC d = SUB(LOAD(IN_LANES(x, j)), top[v]);
+            const VEC d = LOAD(IN_LANES(x, j)) - top[v];
             least[v] = MIN(least[v], WHERE_MORE(d, d, SPLAT(-INFINITY)));
             STORE(IN_LANES(x, j), NAME(exp)(d));
         }
@@ -190,10 +190,10 @@ static ALWAYS_INLINE TARGET void NAME(lane_forward_of)(const int n_states, const
         else memcpy(row, c->x, width * sizeof(double));
         NAME(lane_sums)(row, n_states, total);
         EACH_VEC {
-            const VEC top = LOAD(IN_LANES(c->tops, t)), shift = t ? ADD(top, SPLAT(c->shift)) : top;
+            const VEC top = LOAD(IN_LANES(c->tops, t)), shift = t ? top + c->shift : top;
             lowest[v] = MIN(lowest[v], total[v]);
             STORE(factor + v * LANES, INVERSE_POWER(total[v]));
-            STORE(IN_LANES(c->norm, t), ADD(MUL(EXPONENT(total[v]), SPLAT(M_LN2)), shift));
+            STORE(IN_LANES(c->norm, t), EXPONENT(total[v]) * M_LN2 + shift);
         }
     }
     NAME(note_small)(small, lowest, sound);
@@ -220,7 +220,7 @@ static ALWAYS_INLINE TARGET void NAME(lane_backward_of)(const int n_states, cons
             EACH_STATE row[WIDE * j + l] = 1.0;
         }
         if (!t) break;
-        EACH_STATE EACH_VEC STORE(IN_LANES(xb, j), MUL(LOAD(IN_LANES(x, j)), LOAD(IN_LANES(row, j))));
+        EACH_STATE EACH_VEC STORE(IN_LANES(xb, j), LOAD(IN_LANES(x, j)) * LOAD(IN_LANES(row, j)));
         NAME(lane_row)(row - width, xb, c->transposed, factor, NULL, n_states, small);
         NAME(lane_sums)(row - width, n_states, total);
         EACH_VEC {
@@ -240,7 +240,7 @@ static ALWAYS_INLINE TARGET void NAME(add_pairs)(const int n_states, const doubl
         EACH_STATE EACH_VEC {
             VEC sum = LOAD(IN_LANES(pairs, i * n_states + j));
             for (int k = 0; k < n; k++)
-                sum = ADD(sum, MUL(LOAD(IN_LANES(left, k * n_states + i)), LOAD(IN_LANES(right, k * n_states + j))));
+                sum += LOAD(IN_LANES(left, k * n_states + i)) * LOAD(IN_LANES(right, k * n_states + j));
             STORE(IN_LANES(pairs, i * n_states + j), sum);
         }
 }
@@ -254,10 +254,10 @@ static ALWAYS_INLINE TARGET void NAME(pair_rows)(const int n_states, const chain
     double going[WIDE];
     EACH_LANE going[l] = t < c->ends[l];
     EACH_VEC {
-        const VEC here = LOAD(going + v * LANES), factor = MUL(share[v], LOAD(IN_LANES(c->scale, t)));
+        const VEC here = LOAD(going + v * LANES), factor = share[v] * LOAD(IN_LANES(c->scale, t));
         EACH_STATE {
-            STORE(IN_LANES(left, j), WHERE_MORE(MUL(LOAD(IN_LANES(forward, j)), factor), here, SPLAT(0.0)));
-            STORE(IN_LANES(right, j), WHERE_MORE(MUL(LOAD(IN_LANES(x, j)), LOAD(IN_LANES(backward, j))), here, SPLAT(0.0)));
+            STORE(IN_LANES(left, j), WHERE_MORE(LOAD(IN_LANES(forward, j)) * factor, here, SPLAT(0.0)));
+            STORE(IN_LANES(right, j), WHERE_MORE(LOAD(IN_LANES(x, j)) * LOAD(IN_LANES(backward, j)), here, SPLAT(0.0)));
         }
     }
 }
@@ -284,10 +284,10 @@ static ALWAYS_INLINE TARGET void NAME(lane_marginals_of)(const int n_states, con
                 waiting = 0;
             }
         }
-        EACH_STATE EACH_VEC STORE(IN_LANES(joined, j), MUL(LOAD(IN_LANES(forward, j)), LOAD(IN_LANES(backward, j))));
+        EACH_STATE EACH_VEC STORE(IN_LANES(joined, j), LOAD(IN_LANES(forward, j)) * LOAD(IN_LANES(backward, j)));
         NAME(lane_sums)(joined, n_states, share);
-        EACH_VEC share[v] = DIV(SPLAT(1.0), share[v]);
-        EACH_STATE EACH_VEC STORE(IN_LANES(joined, j), MUL(LOAD(IN_LANES(joined, j)), share[v]));
+        EACH_VEC share[v] = 1.0 / share[v];
+        EACH_STATE EACH_VEC STORE(IN_LANES(joined, j), LOAD(IN_LANES(joined, j)) * share[v]);
         EACH_LANE out[l] = t < c->ends[l] ? rows[l] + t * n_states : unused;
         NAME(from_lanes)(joined, n_states, out);
     }
@@ -303,7 +303,7 @@ static ALWAYS_INLINE TARGET void NAME(lane_max_states)(double *restrict out, con
                                                        const double *restrict table, const double *restrict extra,
                                                        int n_states, VEC *sound, const int width) {
     VEC best[4][VECS];
-#define SUM_OF(i, k) ADD(LOAD(IN_LANES(previous, i)), LOAD(IN_LANES(table, (i)*n_states + (k))))
+#define SUM_OF(i, k) (LOAD(IN_LANES(previous, i)) + LOAD(IN_LANES(table, (i)*n_states + (k))))
     for (int k = 0; k < width; k++) EACH_VEC best[k][v] = SUM_OF(0, k);
     for (int i = 1; i < n_states; i++)
         for (int k = 0; k < width; k++) EACH_VEC best[k][v] = MAX(SUM_OF(i, k), best[k][v]);
@@ -311,8 +311,8 @@ static ALWAYS_INLINE TARGET void NAME(lane_max_states)(double *restrict out, con
     for (int k = 0; k < width; k++)
         EACH_VEC {
             const VEC more = LOAD(IN_LANES(extra, k));
-            sound[v] = WHERE_MORE(sound[v], SPLAT(CHAIN_LARGEST), MUL(more, more));
-            STORE(IN_LANES(out, k), ADD(best[k][v], more));
+            sound[v] = WHERE_MORE(sound[v], SPLAT(CHAIN_LARGEST), more * more);
+            STORE(IN_LANES(out, k), best[k][v] + more);
         }
 }
 
@@ -357,7 +357,7 @@ static ALWAYS_INLINE TARGET void NAME(lane_trace_step)(const int n_states, const
         best[v] = SPLAT(0.0);
     }
     EACH_STATE EACH_VEC {
-        const VEC sum = ADD(LOAD(IN_LANES(row, j)), LOAD(IN_LANES(ahead, j)));
+        const VEC sum = LOAD(IN_LANES(row, j)) + LOAD(IN_LANES(ahead, j));
         best[v] = MAX(best[v], WHERE_MORE(SPLAT((double)j), sum, top[v]));
         top[v] = MAX(sum, top[v]);
     }

@@ -3,80 +3,74 @@
  *
  *     NAME(x)               the name of x in this set
  *     TARGET                the attribute of all functions
- *     VEC, LANES            a vector of doubles, and how many doubles it holds
- *     LOAD, STORE, SPLAT, ADD, SUB, MUL, DIV, MAX, MIN
+ *     LANES                 how many doubles a vector holds
+ *     MAX, MIN
  *     WHERE_MORE(x, a, b)   x where a > b, else 0
  *     EQUAL_BITS(a, b)      one bit per lane, set where a and b are equal
- *     TIMES_POWER(x, n)     x times 2 to the integer n - ROUNDER
- *     EXPONENT(x), INVERSE_POWER(x)   the results of `chain_exponent`, as doubles
  *
  * Every entry of a row goes through the same operations in the same order for any LANES, so all sets give the same bits. */
 #include "exponential.h"
 
-/* States j .. j + NV * LANES - 1 of out[j] = FINISH(REDUCE_i COMBINE(previous[i], table[i, j])). Two reductions run side by
- * side (even and odd i), as every step of a reduction waits for its previous step. */
-#define BLOCK(NV, COMBINE, REDUCE, EMPTY, FINISH)                                                                      \
-    do {                                                                                                               \
-        VEC even[NV], odd[NV], p = SPLAT(previous[0]), q;                                                              \
-        const double *row = table + j;                                                                                 \
-        int i = 1;                                                                                                     \
-        for (int v = 0; v < NV; v++) even[v] = COMBINE(p, LOAD(row + v * LANES));                                      \
-        for (int v = 0; v < NV; v++) odd[v] = SPLAT(EMPTY);                                                            \
-        for (; i + 1 < n_states; i += 2) {                                                                             \
-            q = SPLAT(previous[i]);                                                                                    \
-            p = SPLAT(previous[i + 1]);                                                                                \
-            row += stride;                                                                                             \
-            for (int v = 0; v < NV; v++) odd[v] = REDUCE(COMBINE(q, LOAD(row + v * LANES)), odd[v]);                   \
-            row += stride;                                                                                             \
-            for (int v = 0; v < NV; v++) even[v] = REDUCE(COMBINE(p, LOAD(row + v * LANES)), even[v]);                 \
-        }                                                                                                              \
-        if (i < n_states) {                                                                                            \
-            q = SPLAT(previous[i]);                                                                                    \
-            row += stride;                                                                                             \
-            for (int v = 0; v < NV; v++) odd[v] = REDUCE(COMBINE(q, LOAD(row + v * LANES)), odd[v]);                   \
-        }                                                                                                              \
-        for (int v = 0; v < NV; v++)                                                                                   \
-            STORE(out + j + v * LANES, FINISH(REDUCE(even[v], odd[v]), extra + j + v * LANES));                        \
-        j += NV * LANES;                                                                                               \
-    } while (0)
-
-/* Define a function over whole rows; `factor` is a power of 2. */
-#define ROW(name, COMBINE, REDUCE, EMPTY, FINISH)                                                                      \
-    static ALWAYS_INLINE TARGET void NAME(name)(double *restrict out, const double *restrict previous,                 \
-                                                const double *restrict table, const double *restrict extra,            \
-                                                double factor, int n_states, int stride) {                             \
-        int j = 0;                                                                                                     \
-        while (stride - j >= 12) BLOCK(12 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                    \
-        if (stride - j == 8) BLOCK(8 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                         \
-        if (stride - j == 4) BLOCK(4 / LANES, COMBINE, REDUCE, EMPTY, FINISH);                                         \
-    }
-
-#define TIMES(result, extra) MUL(MUL(result, SPLAT(factor)), LOAD(extra))
-#define SCALE(result, extra) MUL(result, SPLAT(factor))
-ROW(forward_row, MUL, ADD, 0.0, TIMES)       /* out[j] = sum_i(previous[i] * table[i, j]) * factor * extra[j] */
-ROW(backward_row, MUL, ADD, 0.0, SCALE)      /* out[j] = sum_i(previous[i] * table[i, j]) * factor */
-
-/* out [stride] = row [n_states] times table [n_states, stride]. */
-static TARGET void NAME(product)(double *out, const double *row, const double *table, int n_states, int stride) {
-    NAME(backward_row)(out, row, table, table, 1.0, n_states, stride);
-}
-
 #define FOUR (4 / LANES)
 #define EACH_FOUR(stride) for (int j = 0; j < (stride); j += 4) for (int v = 0; v < FOUR; v++)
 #define AT(p) ((p) + j + v * LANES)
+
+/* States j .. j + n_vecs * LANES - 1 of `next_row`. Two sums run side by side (even and odd i), as every step of a sum waits
+ * for its previous step. */
+static ALWAYS_INLINE TARGET void NAME(next_block)(double *restrict out, const double *restrict previous,
+                                                  const double *restrict table, const double *restrict extra, double factor,
+                                                  int n_states, int stride, int j, const int n_vecs) {
+    VEC even[12 / LANES], odd[12 / LANES], p = SPLAT(previous[0]), q;
+    int i = 1;
+    for (int v = 0; v < n_vecs; v++) even[v] = p * LOAD(AT(table));
+    for (int v = 0; v < n_vecs; v++) odd[v] = SPLAT(0.0);
+    for (; i + 1 < n_states; i += 2) {
+        q = SPLAT(previous[i]);
+        p = SPLAT(previous[i + 1]);
+        table += stride;
+        for (int v = 0; v < n_vecs; v++) odd[v] += q * LOAD(AT(table));
+        table += stride;
+        for (int v = 0; v < n_vecs; v++) even[v] += p * LOAD(AT(table));
+    }
+    if (i < n_states) {
+        q = SPLAT(previous[i]);
+        table += stride;
+        for (int v = 0; v < n_vecs; v++) odd[v] += q * LOAD(AT(table));
+    }
+    for (int v = 0; v < n_vecs; v++) {
+        const VEC sum = (even[v] + odd[v]) * factor;
+        STORE(AT(out), extra ? sum * LOAD(AT(extra)) : sum);
+    }
+}
+
+/* out[j] = sum_i(previous[i] * table[i, j]) * factor * extra[j]; `factor` is a power of 2, `extra` may be NULL. */
+static ALWAYS_INLINE TARGET void NAME(next_row)(double *restrict out, const double *restrict previous,
+                                                const double *restrict table, const double *restrict extra, double factor,
+                                                int n_states, int stride) {
+    int j = 0;
+    for (; stride - j >= 12; j += 12)
+        NAME(next_block)(out, previous, table, extra, factor, n_states, stride, j, 12 / LANES);
+    if (stride - j == 8) NAME(next_block)(out, previous, table, extra, factor, n_states, stride, j, 8 / LANES);
+    if (stride - j == 4) NAME(next_block)(out, previous, table, extra, factor, n_states, stride, j, 4 / LANES);
+}
+
+/* out [stride] = row [n_states] times table [n_states, stride]. */
+static TARGET void NAME(product)(double *out, const double *row, const double *table, int n_states, int stride) {
+    NAME(next_row)(out, row, table, NULL, 1.0, n_states, stride);
+}
 
 /* The sum of a row: first of every fourth entry, then of these four sums. */
 static ALWAYS_INLINE TARGET double NAME(sum)(const double *row, int stride) {
     VEC sums[FOUR];
     double four[4];
     for (int v = 0; v < FOUR; v++) sums[v] = SPLAT(0.0);
-    EACH_FOUR(stride) sums[v] = ADD(sums[v], LOAD(AT(row)));
+    EACH_FOUR(stride) sums[v] += LOAD(AT(row));
     for (int v = 0; v < FOUR; v++) STORE(four + v * LANES, sums[v]);
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 /* a where b > 0, else c. */
-#define OR_ELSE(a, b, c) ADD(WHERE_MORE(a, b, SPLAT(0.0)), SUB(SPLAT(c), WHERE_MORE(SPLAT(c), b, SPLAT(0.0))))
+#define OR_ELSE(a, b, c) (WHERE_MORE(a, b, SPLAT(0.0)) + ((c) - WHERE_MORE(SPLAT(c), b, SPLAT(0.0))))
 
 /* The least number of `least` [FOUR] and the largest of `most` [FOUR]. */
 static ALWAYS_INLINE TARGET void NAME(extremes)(const VEC *least, const VEC *most, double *lowest, double *highest) {
@@ -94,7 +88,7 @@ static TARGET void NAME(cavity)(double *restrict out, const double *restrict bel
                                 int stride) {
     EACH_FOUR(stride) {
         const VEC m = LOAD(AT(message));
-        STORE(AT(out), WHERE_MORE(DIV(LOAD(AT(belief)), m), m, SPLAT(0.0)));
+        STORE(AT(out), WHERE_MORE(LOAD(AT(belief)) / m, m, SPLAT(0.0)));
     }
 }
 
@@ -117,7 +111,7 @@ static TARGET double NAME(message)(double *restrict out, const double *restrict 
     NAME(extremes)(least, most, &lowest, &highest);
     if (highest == 0.0) return 0.0;
     EACH_FOUR(stride) {
-        const VEC x = MUL(LOAD(AT(out)), SPLAT(1.0 / highest));
+        const VEC x = LOAD(AT(out)) * (1.0 / highest);
         STORE(AT(out), x);
         least[v] = MIN(least[v], OR_ELSE(x, x, 1.0));
     }
@@ -134,8 +128,8 @@ static TARGET void NAME(replace_message)(double *restrict belief, const double *
         most[v] = SPLAT(0.0);
     }
     EACH_FOUR(stride) {
-        const VEC before = LOAD(AT(old)), ratio = DIV(LOAD(AT(new)), before);
-        STORE(AT(belief), MUL(LOAD(AT(belief)), OR_ELSE(ratio, before, 1.0)));
+        const VEC before = LOAD(AT(old)), ratio = LOAD(AT(new)) / before;
+        STORE(AT(belief), LOAD(AT(belief)) * OR_ELSE(ratio, before, 1.0));
         least[v] = MIN(least[v], OR_ELSE(ratio, before, DBL_MAX));
         most[v] = MAX(most[v], WHERE_MORE(ratio, before, SPLAT(0.0)));
     }
@@ -151,7 +145,7 @@ static TARGET void NAME(multiply)(double *restrict row, const double *restrict b
         most[v] = SPLAT(0.0);
     }
     EACH_FOUR(stride) {
-        const VEC x = MUL(LOAD(AT(row)), LOAD(AT(by)));
+        const VEC x = LOAD(AT(row)) * LOAD(AT(by));
         STORE(AT(row), x);
         least[v] = MIN(least[v], OR_ELSE(x, x, DBL_MAX));
         most[v] = MAX(most[v], x);
@@ -189,7 +183,7 @@ static ALWAYS_INLINE TARGET int NAME(exp_row)(const double *u, double *x, int n,
     *largest = tops;
     for (int v = 0; v < FOUR; v++) least[v] = SPLAT(0.0);
     EACH_BLOCK(n) {
-        const VEC d = SUB(LOAD(AT(u)), SPLAT(tops));
+        const VEC d = LOAD(AT(u)) - tops;
         least[v] = MIN(least[v], WHERE_MORE(d, d, SPLAT(-INFINITY)));
         STORE(AT(x), NAME(exp)(d));
     }
@@ -208,8 +202,8 @@ static TARGET int NAME(exponentials)(const chain_tables *c, const double *unary,
 /* row *= factor; `least` [FOUR] tracks the smallest entries that are not zero. */
 static ALWAYS_INLINE TARGET void NAME(scale_row)(double *row, double factor, int stride, VEC *least) {
     EACH_FOUR(stride) {
-        const VEC scaled = MUL(LOAD(AT(row)), SPLAT(factor));
-        least[v] = MIN(least[v], ADD(scaled, WHERE_MORE(SPLAT(1.0), SPLAT(DBL_TRUE_MIN), scaled)));
+        const VEC scaled = LOAD(AT(row)) * factor;
+        least[v] = MIN(least[v], scaled + WHERE_MORE(SPLAT(1.0), SPLAT(DBL_TRUE_MIN), scaled));
         STORE(AT(row), scaled);
     }
 }
@@ -231,7 +225,7 @@ static ALWAYS_INLINE TARGET void NAME(max_sum_block)(double *const *rows, const 
     VEC best[2][3], into[3];
     for (int v = 0; v < n_vecs; v++) into[v] = LOAD(AT(table));
     for (int k = 0; k < n; k++)
-        for (int v = 0; v < n_vecs; v++) best[k][v] = ADD(SPLAT(rows[k][-stride]), into[v]);
+        for (int v = 0; v < n_vecs; v++) best[k][v] = rows[k][-stride] + into[v];
     for (int i = 1; i < n_states; i++) {
         table += stride;
         for (int v = 0; v < n_vecs; v++) {
@@ -240,11 +234,11 @@ static ALWAYS_INLINE TARGET void NAME(max_sum_block)(double *const *rows, const 
         }
         for (int k = 0; k < n; k++) {
             const VEC previous = SPLAT(rows[k][i - stride]);
-            for (int v = 0; v < n_vecs; v++) best[k][v] = MAX(ADD(previous, into[v]), best[k][v]);
+            for (int v = 0; v < n_vecs; v++) best[k][v] = MAX(previous + into[v], best[k][v]);
         }
     }
     for (int k = 0; k < n; k++)
-        for (int v = 0; v < n_vecs; v++) STORE(AT(rows[k]), ADD(best[k][v], LOAD(AT(extra[k]))));
+        for (int v = 0; v < n_vecs; v++) STORE(AT(rows[k]), best[k][v] + LOAD(AT(extra[k])));
 }
 
 static ALWAYS_INLINE TARGET void NAME(max_sum_rows)(double *const *rows, const double *const *extra,
@@ -319,9 +313,9 @@ static ALWAYS_INLINE TARGET int NAME(argmax_sum)(const double *a, const double *
         return best;
     }
     for (int v = 0; v < FOUR; v++) top[v] = SPLAT(-INFINITY);
-    EACH_FOUR(stride) top[v] = MAX(ADD(LOAD(AT(a)), LOAD(AT(b))), top[v]);
+    EACH_FOUR(stride) top[v] = MAX(LOAD(AT(a)) + LOAD(AT(b)), top[v]);
     top[0] = NAME(largest)(top);
-    EACH_FOUR(stride) ties |= (uint64_t)EQUAL_BITS(ADD(LOAD(AT(a)), LOAD(AT(b))), top[0]) << (j + v * LANES);
+    EACH_FOUR(stride) ties |= (uint64_t)EQUAL_BITS(LOAD(AT(a)) + LOAD(AT(b)), top[0]) << (j + v * LANES);
     return __builtin_ctzll(ties | UINT64_C(1) << (n_states - 1)); /* NaN equals nothing; the result is a state even then */
 }
 
@@ -374,7 +368,7 @@ static TARGET int NAME(forward)(const chain_tables *c, int64_t n, const int32_t 
             memcpy(row, xt, stride * sizeof(double));
         } else {
             const int64_t e = edge_table ? edge_table[t] : 0;
-            NAME(forward_row)(row, row - stride, c->tables + e * size, xt, factor, n_states, stride);
+            NAME(next_row)(row, row - stride, c->tables + e * size, xt, factor, n_states, stride);
             shift += c->shifts[e];
             if (t > first) NAME(scale_row)(row - stride, factor, stride, least);
         }
@@ -398,11 +392,11 @@ static TARGET int NAME(backward)(const chain_tables *c, int64_t last, const int3
     for (int64_t t = last; t > 0; t--, row -= stride) {
         double *xbt = xb + t * stride;
         const double *xt = x + t * stride, *into = c->transposed + (edge_table ? edge_table[t] * size : 0);
-        EACH_FOUR(stride) STORE(AT(xbt), MUL(LOAD(AT(xt)), LOAD(AT(row))));
-        NAME(backward_row)(row - stride, xbt, into, xbt, factor, n_states, stride);
+        EACH_FOUR(stride) STORE(AT(xbt), LOAD(AT(xt)) * LOAD(AT(row)));
+        NAME(next_row)(row - stride, xbt, into, NULL, factor, n_states, stride);
         if (t < last) {
             NAME(scale_row)(row, factor, stride, least);
-            EACH_FOUR(stride) STORE(AT(xbt), MUL(LOAD(AT(xbt)), SPLAT(factor)));
+            EACH_FOUR(stride) STORE(AT(xbt), LOAD(AT(xbt)) * factor);
         }
         total = NAME(sum)(row - stride, stride);
         if (!(total > 0.0)) return CHAIN_EXTREME;
@@ -418,12 +412,12 @@ static TARGET double NAME(join)(double *out, const double *forward, const double
     VEC sums[FOUR];
     double four[4];
     for (int v = 0; v < FOUR; v++) sums[v] = SPLAT(0.0);
-    EACH_FOUR(stride) sums[v] = ADD(sums[v], MUL(LOAD(AT(forward)), LOAD(AT(backward))));
+    EACH_FOUR(stride) sums[v] += LOAD(AT(forward)) * LOAD(AT(backward));
     for (int v = 0; v < FOUR; v++) STORE(four + v * LANES, sums[v]);
     if (n < 4)
         for (int j = 0; j < n; j++) out[j] = forward[j] * backward[j];
     else
-        EACH_BLOCK(n) STORE(AT(out), MUL(LOAD(AT(forward)), LOAD(AT(backward))));
+        EACH_BLOCK(n) STORE(AT(out), LOAD(AT(forward)) * LOAD(AT(backward)));
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
@@ -432,14 +426,10 @@ static TARGET void NAME(add_outer)(double *restrict table, const double *restric
                                    double share, int n_states, int stride) {
     for (int i = 0; i < n_states; i++, table += stride) {
         const VEC weight = SPLAT(left[i] * share);
-        EACH_FOUR(stride) STORE(AT(table), ADD(LOAD(AT(table)), MUL(weight, LOAD(AT(right)))));
+        EACH_FOUR(stride) STORE(AT(table), LOAD(AT(table)) + weight * LOAD(AT(right)));
     }
 }
 
-#undef BLOCK
-#undef ROW
-#undef TIMES
-#undef SCALE
 #undef FOUR
 #undef EACH_FOUR
 #undef EACH_BLOCK

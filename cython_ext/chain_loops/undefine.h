@@ -1,21 +1,10 @@
 /* Removes the macros that chain.c has defined for one instruction set. */
 #undef NAME
 #undef TARGET
-#undef VEC
 #undef LANES
-#undef LOAD
-#undef STORE
-#undef SPLAT
-#undef ADD
-#undef SUB
-#undef MUL
-#undef DIV
 #undef MAX
 #undef MIN
 #undef WHERE_MORE
-#undef TIMES_POWER
-#undef EXPONENT
-#undef INVERSE_POWER
 #undef LOWS
 #undef HIGHS
 #undef FIRST_PAIRS

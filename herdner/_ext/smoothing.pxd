@@ -13,18 +13,12 @@ from sums cimport CompensatedSum, add
 
 cdef extern from "chain_loops/chain.h" nogil:
     enum:
-        CHAIN_OK
-        CHAIN_IMPOSSIBLE
-        CHAIN_EXTREME
-        CHAIN_LANE_STATES
-        CHAIN_LANE_TOKENS
-        CHAIN_PATHS
-        CHAIN_STRETCHES
-        CHAIN_WIDEST
+        CHAIN_OK, CHAIN_IMPOSSIBLE, CHAIN_EXTREME
+        CHAIN_LANE_STATES, CHAIN_LANE_TOKENS, CHAIN_PATHS, CHAIN_STRETCHES, CHAIN_WIDEST
     double CHAIN_TABLE_RANGE
+    int chain_n_lanes
     ctypedef struct chain_tables:
-        int n_states
-        int stride
+        int n_states, stride
         const double *tables
         const double *transposed
         const double *shifts
@@ -33,21 +27,7 @@ cdef extern from "chain_loops/chain.h" nogil:
         const int32_t *edge_table
         double *scores
         int32_t *states
-        int64_t n
-        int64_t readable
-        int64_t sequence
-        int64_t t
-        int best
-    bint chain_has_bad_numbers(const double *values, int64_t n)
-    void chain_best_scores(const chain_tables *c, chain_path *paths, int n_paths)
-    double chain_start_trace(const chain_tables *c, chain_path *path)
-    void chain_trace_back(const chain_tables *c, chain_path *paths, int n_paths)
-    int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops)
-    int chain_forward(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
-                      const double *tops, double *forward, double *norm)
-    void chain_start_backward(const chain_tables *c, double *row)
-    int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
-                       double *backward, double *xb, double *scale)
+        int64_t n, readable, sequence
     ctypedef struct chain_lanes:
         int n_states
         double shift
@@ -64,8 +44,7 @@ cdef extern from "chain_loops/chain.h" nogil:
         double *scale
         double *pairs
     ctypedef struct chain_stretches:
-        int n_states
-        int stride
+        int n_states, stride
         const double *table
         const double *transposed
         const double *unary[CHAIN_WIDEST]
@@ -75,11 +54,31 @@ cdef extern from "chain_loops/chain.h" nogil:
         uint8_t *begins
         double *scores
         double *tops
-    int chain_n_lanes()
-    bint chain_stretch_scores(const chain_stretches *c)
-    void chain_stretch_trace(const chain_stretches *c)
-    void chain_lanes_forward_backward(const chain_lanes *c, int backward, int *sound)
-    void chain_lanes_marginals(const chain_lanes *c, double **rows)
+    ctypedef struct chain_features:
+        int stride
+        int64_t n_rows
+        const int32_t *columns
+        const int32_t *entries
+        const int64_t *column_starts
+        const int64_t *entry_starts
+        const uint8_t *entry_tags
+        const double *values
+    int64_t chain_count_bad_numbers(const double *values, int64_t n)
+    void chain_best_scores(const chain_tables *c, chain_path *paths, int n_paths)
+    double chain_start_trace(const chain_tables *c, chain_path *path)
+    void chain_trace_back(const chain_tables *c, chain_path *paths, int n_paths)
+    int chain_exponentials(const chain_tables *c, const double *unary, int64_t n, double *x, double *tops)
+    int chain_forward(const chain_tables *c, int64_t n, const int32_t *edge_table, int64_t first, const double *x,
+                      const double *tops, double *forward, double *norm)
+    void chain_start_backward(const chain_tables *c, double *row)
+    int chain_backward(const chain_tables *c, int64_t last, const int32_t *edge_table, const double *x,
+                       double *backward, double *xb, double *scale)
+    void chain_lane_exponentials(const chain_lanes *c, int *sound)
+    void chain_lane_forward(const chain_lanes *c, int *sound)
+    void chain_lane_backward(const chain_lanes *c, int *sound)
+    void chain_lane_marginals(const chain_lanes *c, double **rows)
+    bint chain_lane_best_scores(const chain_stretches *c)
+    void chain_lane_trace_back(const chain_stretches *c)
     void chain_product(double *out, const double *row, const double *table, int n_states, int stride)
     double chain_message(double *out, const double *row, const double *table, const double *before, int n_states,
                          int stride)
@@ -90,15 +89,6 @@ cdef extern from "chain_loops/chain.h" nogil:
     double chain_join(double *out, const double *forward, const double *backward, int n, int stride)
     void chain_add_outer(double *table, const double *left, const double *right, double share, int n_states,
                          int stride)
-    ctypedef struct chain_features:
-        int stride
-        int64_t n_rows
-        const int32_t *columns
-        const int32_t *entries
-        const int64_t *column_starts
-        const int64_t *entry_starts
-        const uint8_t *entry_tags
-        const double *values
     void chain_score_rows(const chain_features *f, int64_t first, int64_t n, const double *table, const double *weights,
                           double *out, int width)
     void chain_spread_rows(const chain_features *f, int64_t first, int64_t n, const double *excess, int width,
@@ -109,8 +99,7 @@ cdef extern from "chain_loops/chain.h" nogil:
 cdef struct Smoothed:
     chain_tables scaled       # exp(table - shift), for the scaled loops
     const double *tables      # [T, K, K] log-potentials
-    bint scalable             # the tables allow the scaled loops
-    bint log_domain
+    bint scalable, log_domain # the tables allow the scaled loops; the rows are logarithms
     double *x                 # these are [longest, stride]
     double *forward
     double *backward
