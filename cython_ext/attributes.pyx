@@ -22,7 +22,7 @@ from hashing cimport hash_char, hash_start, mix
 from prefetch cimport prefetch
 
 from herdner._ext.memory cimport owned
-from herdner._ext.strings cimport WordSlot, Strings, data_of, kind_of, length_of, read
+from herdner._ext.strings cimport WordSlot, Strings, hash_text
 
 cdef extern from "allocation.h":
     bint is_addressable(int64_t n, size_t size)
@@ -314,16 +314,6 @@ cdef inline uint64_t hash_key(PyObject* key) noexcept nogil:
     return hash_char(hash_text(hash_start(), key), u":")
 
 
-cdef inline uint64_t hash_text(uint64_t hash, PyObject* text) noexcept nogil:
-    """Continue a hash by the characters of a text."""
-    cdef int kind = kind_of(text)
-    cdef void* data = data_of(text)
-    cdef Py_ssize_t i
-    for i in range(length_of(text)):
-        hash = hash_char(hash, read(kind, data, i))
-    return hash
-
-
 cdef Buffer empty_buffer(bint grow) noexcept:
     cdef Buffer b
     b.indices, b.nonzero, b.values, b.n, b.room, b.only_ones, b.grow = NULL, NULL, NULL, 0, 0, True, grow
@@ -461,42 +451,20 @@ cdef bint add_weights(int64_t first, const int64_t* ends, int64_t n, const int32
 
 def quark_hash(const uint8_t[::1] text not None):
     """Return the hash of CRFsuite's string tables: lookup3's ``hashlittle`` with seed 0 (Bob Jenkins, 2006)."""
-    cdef uint32_t a, b, c
-    cdef uint32_t[3] part
-    cdef Py_ssize_t n = text.shape[0], i = 0, k
-    a = b = c = <uint32_t> 0xdeadbeef + <uint32_t> n
-    while n - i > 12:
-        part[0] = part[1] = part[2] = 0
-        for k in range(12):
-            part[k // 4] |= <uint32_t> text[i + k] << (8 * (k % 4))
-        a, b, c = a + part[0], b + part[1], c + part[2]
-        a = (a - c) ^ rotate(c, 4)
-        c = c + b
-        b = (b - a) ^ rotate(a, 6)
-        a = a + c
-        c = (c - b) ^ rotate(b, 8)
-        b = b + a
-        a = (a - c) ^ rotate(c, 16)
-        c = c + b
-        b = (b - a) ^ rotate(a, 19)
-        a = a + c
-        c = (c - b) ^ rotate(b, 4)
-        b = b + a
-        i += 12
-    if i == n:
-        return c
-    part[0] = part[1] = part[2] = 0
-    for k in range(n - i):
-        part[k // 4] |= <uint32_t> text[i + k] << (8 * (k % 4))
-    a, b, c = a + part[0], b + part[1], c + part[2]
-    c = (c ^ b) - rotate(b, 14)
-    a = (a ^ c) - rotate(c, 11)
-    b = (b ^ a) - rotate(a, 25)
-    c = (c ^ b) - rotate(b, 16)
-    a = (a ^ c) - rotate(c, 4)
-    b = (b ^ a) - rotate(a, 14)
-    c = (c ^ b) - rotate(b, 24)
-    return c
+    cdef uint32_t[3] h  # lookup3 calls them a, b and c
+    cdef int[6] mixing = [4, 6, 8, 16, 19, 4]
+    cdef int[7] final = [14, 11, 25, 16, 4, 14, 24]
+    cdef Py_ssize_t n = text.shape[0], i
+    cdef int k
+    h[0] = h[1] = h[2] = <uint32_t> 0xdeadbeef + <uint32_t> n
+    for i in range(n):
+        for k in range(6 if i and i % 12 == 0 else 0):  # before each block of 12 bytes but the first
+            h[k % 3] = (h[k % 3] - h[(k + 2) % 3]) ^ rotate(h[(k + 2) % 3], mixing[k])
+            h[(k + 2) % 3] += h[(k + 1) % 3]
+        h[i % 12 // 4] += <uint32_t> text[i] << (8 * (i % 4))
+    for k in range(7 if n else 0):
+        h[(k + 2) % 3] = (h[(k + 2) % 3] ^ h[(k + 1) % 3]) - rotate(h[(k + 1) % 3], final[k])
+    return h[2]
 
 
 cdef inline uint32_t rotate(uint32_t x, int k) noexcept nogil:

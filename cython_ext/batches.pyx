@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_STATES, CHAIN_LANE_TOKENS, CHAIN_OK, CHAIN_WIDEST, Smoothed, Workspace, chain_count_bad_numbers,
     chain_lane_backward, chain_lane_exponentials, chain_lane_forward, chain_lane_marginals, chain_lanes, chain_n_lanes,
-    count_edges, in_lines, joined, longest, node_marginals, smooth, total_log,
+    count_edges, edge_marginal, edges_from, in_lines, joined, longest, node_marginals, smooth, total_log,
 )
 from herdner._ext.memory cimport require
 from sums cimport CompensatedSum, add
@@ -130,7 +130,13 @@ cdef class Many:
 
     Outputs that are None are not computed; ``pairs`` requires ``nodes``. ``weights`` [S] are the weights of sequences
     in ``pairs``; None means 1. Sequences have at most ``most`` tokens.
+
+    ``edge_table`` [N], ``outer`` and ``counts`` (of `count_edges`) and the edge marginals ``edges`` [N, K, K] are set
+    before `allocate`. If one of them is not None, sequences are processed one by one in their order.
     """
+
+    def __cinit__(self):
+        self.edge_table, self.outer, self.counts, self.edges = None, None, None, None
 
     cdef int allocate(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, int64_t most,
                       double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs,
@@ -143,8 +149,9 @@ cdef class Many:
         require(n_states == space.c.scaled.n_states and n > 0, "unary must have a column for each state")
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
         self.spans, self.pairs, self.weights = spans, pairs, weights
-        self.backward, self.wide = nodes is not None or spans is not None, wide
-        self.in_lanes = fit_lanes(space, offsets.shape[0] - 1)
+        self.backward = not (nodes is None and spans is None and self.counts is None and self.edges is None)
+        self.in_order = not (self.edge_table is None and self.counts is None and self.edges is None)
+        self.in_lanes, self.wide = not self.in_order and fit_lanes(space, offsets.shape[0] - 1), wide
         if not self.in_lanes:
             return 0
         tied = np.asarray(space.scaled.padded)[:, 0, :, :n_states]
@@ -163,8 +170,17 @@ cdef class Many:
     cdef int64_t length(self, int64_t s) noexcept nogil:
         return self.offsets[s + 1] - self.offsets[s]
 
+    cdef int64_t all(self):
+        """Process all sequences. Return a fault, as `batch` does."""
+        cdef int64_t n = self.offsets.shape[0] - 1, s = 0, fault = -1
+        with nogil:
+            while s < n and fault == -1:
+                fault = self.batch(s, min(s + BATCH_SEQUENCES, n))
+                s += BATCH_SEQUENCES
+        return fault
+
     cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil:
-        """Process sequences ``first`` to ``last`` - 1, the longest first.
+        """Process sequences ``first`` to ``last`` - 1, the longest first unless they are processed in order.
 
         Returns the first sequence without an allowed labelling, -1, or BAD_NUMBERS.
         """
@@ -180,7 +196,7 @@ cdef class Many:
                 bad = s
                 break
             j = n_sound
-            while j and self.length(order[j - 1]) < self.length(s):
+            while j and not self.in_order and self.length(order[j - 1]) < self.length(s):
                 order[j] = order[j - 1]
                 j -= 1
             order[j] = s
@@ -206,17 +222,22 @@ cdef class Many:
     cdef int64_t alone(self, int64_t s, int64_t none) noexcept nogil:
         """Process one sequence without lanes. Return its index if no labelling is allowed, else ``none``."""
         cdef Smoothed *c = &self.space.c
-        cdef int64_t start = self.offsets[s]
-        if smooth(c, &self.unary[start, 0], self.length(s), NULL, self.backward) != CHAIN_OK:
+        cdef int64_t start = self.offsets[s], n = self.length(s), t
+        cdef const int32_t *edge = edges_from(self.edge_table, start)
+        if smooth(c, &self.unary[start, 0], n, edge, self.backward) != CHAIN_OK:
             return s
         if self.log_z is not None:
-            self.log_z[s] = total_log(c, self.length(s))
+            self.log_z[s] = total_log(c, n)
         if self.nodes is not None:
-            node_marginals(c, self.length(s), &self.nodes[start, 0])
+            node_marginals(c, n, &self.nodes[start, 0])
         if self.pairs is not None:
-            self.pairs.add_alone(c, self.length(s), 1.0 if self.weights is None else self.weights[s])
+            self.pairs.add_alone(c, n, 1.0 if self.weights is None else self.weights[s])
+        if self.counts is not None:
+            count_edges(c, n, edge, &self.outer[0, 0, 0], &self.counts[0, 0, 0], &self.space.work[0])
+        for t in range(1, n if self.edges is not None else 0):
+            edge_marginal(c, t, 0 if edge == NULL else edge[t], &self.edges[start + t, 0, 0])
         if self.spans is not None:
-            self.spans.fill(c, self.unary, NULL, start, self.offsets[s + 1], &self.space.work[0])
+            self.spans.fill(c, self.unary, edge, start, self.offsets[s + 1], &self.space.work[0])
         return none
 
     cdef int64_t together(self, const int64_t *group, int64_t n, int64_t none) noexcept nogil:
@@ -284,18 +305,10 @@ cdef class Many:
         return total.value
 
 
-cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
-                        double[:, ::1] nodes, Spans spans, PairCounts pairs):
-    """Fill ``log_z`` [S], ``nodes`` [N, K], ``pairs`` and ``spans``, unless None.
-
-    With ``spans``, sequences without a span are skipped. Returns the first sequence without an allowed labelling, -1,
-    or BAD_NUMBERS.
-    """
+cdef int64_t smooth_spans(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets,
+                          const int32_t[::1] edge_table, Spans spans):
+    """Compute ``spans``; sequences without a span are skipped. Returns a fault, as `Many.all` does."""
     cdef Many many = Many.__new__(Many)
-    cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
-    many.allocate(space, unary, offsets, longest(offsets), log_z, nodes, spans, pairs, None)
-    with nogil:
-        while s < n and fault == -1:
-            fault = many.batch(s, min(s + BATCH_SEQUENCES, n))
-            s += BATCH_SEQUENCES
-    return fault
+    many.edge_table = edge_table
+    many.allocate(space, unary, offsets, longest(offsets), None, None, spans, None, None)
+    return many.all()

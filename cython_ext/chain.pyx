@@ -21,14 +21,14 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from herdner._ext.batches cimport BAD_NUMBERS, PairCounts, Spans, smooth_all, spans_of
+from herdner._ext.batches cimport BAD_NUMBERS, Many, PairCounts, smooth_spans, spans_of
 from herdner._ext.links cimport add_link_messages, mark_touched
 from herdner._ext.memory cimport Memory, owned, require
 from herdner._ext.smoothing cimport (
-    CHAIN_LANE_STATES, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_best_scores,
-    chain_count_bad_numbers, chain_lane_best_scores, chain_lane_trace_back, chain_n_lanes, chain_path,
-    chain_start_trace, chain_stretches, chain_tables, chain_trace_back, count_edges, edge_marginal, edges_from,
-    in_lines, longest, node_marginals, own_edges, own_sequences, own_tables, padded_tables, padded_with_infinity, smooth, total_log,
+    CHAIN_LANE_STATES, CHAIN_PATHS, CHAIN_STRETCHES, Workspace, chain_best_scores, chain_count_bad_numbers,
+    chain_lane_best_scores, chain_lane_trace_back, chain_n_lanes, chain_path, chain_start_trace, chain_stretches,
+    chain_tables, chain_trace_back, edges_from, in_lines, longest, own_edges, own_sequences, own_tables, padded_tables,
+    padded_with_infinity,
 )
 
 
@@ -248,54 +248,26 @@ def forward_backward(const double[:, ::1] unary not None, tables, offsets, edge_
     """
     tables, edge_table = own_tables(tables, unary.shape[1]), own_edges(edge_table, unary.shape[0], len(tables))
     cdef const int64_t[::1] borders = own_sequences(offsets, unary.shape[0])
-    cdef const int32_t[::1] table_of = edge_table
     check_outputs(unary, tables, borders, log_z, nodes, counts, edges)
     cdef Workspace space = Workspace(tables, longest(borders))
-    cdef Smoothed *c = &space.c
-    cdef bint backward = not (nodes is None and counts is None and edges is None)
-    cdef double[:, :, ::1] outer = None
-    cdef double *outer_counts = NULL
-    cdef const int32_t *edge
-    cdef int64_t s, start, n, t, fault = -1
+    cdef Many many = Many.__new__(Many)
     cdef PairCounts pairs = None
-    if edges is None and table_of is None and (counts is None or nodes is not None):
-        if counts is not None:
-            pairs = PairCounts(unary.shape[1], c.scaled.stride)
-        fault = smooth_all(space, unary, borders, log_z, nodes, None, pairs)
-        if pairs is not None:
-            np.asarray(counts)[0] = pairs.total(space)
-        return fault
-    if counts is not None:
-        outer = np.zeros((len(tables), unary.shape[1], c.scaled.stride))
-        outer_counts = &outer[0, 0, 0]
+    cdef int64_t fault
+    if counts is not None and nodes is not None and edges is None and edge_table is None:
+        pairs = PairCounts(unary.shape[1], space.c.scaled.stride)
+    elif counts is not None:
+        many.outer, many.counts = np.zeros((len(tables), unary.shape[1], space.c.scaled.stride)), counts
         counts[:] = 0.0
     if edges is not None:
         edges[:] = 0.0
-    with nogil:
-        for s in range(borders.shape[0] - 1):
-            start = borders[s]
-            n = borders[s + 1] - start
-            log_z[s] = 0.0
-            if n == 0:
-                continue
-            edge = edges_from(table_of, start)
-            if chain_count_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
-                fault = BAD_NUMBERS
-                break
-            if smooth(c, &unary[start, 0], n, edge, backward) != CHAIN_OK:
-                fault = s
-                break
-            log_z[s] = total_log(c, n)
-            if nodes is not None:
-                node_marginals(c, n, &nodes[start, 0])
-            if counts is not None:
-                count_edges(c, n, edge, outer_counts, &counts[0, 0, 0], &space.work[0])
-            if edges is not None:
-                for t in range(1, n):
-                    edge_marginal(c, t, 0 if edge == NULL else edge[t], &edges[start + t, 0, 0])
-    if counts is not None:
+    many.edge_table, many.edges = edge_table, edges
+    many.allocate(space, unary, borders, longest(borders), log_z, nodes, None, pairs, None)
+    fault = many.all()
+    if pairs is not None:
+        np.asarray(counts)[0] = pairs.total(space)
+    elif counts is not None:
         exponentials = np.asarray(space.scaled.padded)[0]
-        np.asarray(counts)[:] += (np.asarray(outer) * exponentials)[:, :, :unary.shape[1]]
+        np.asarray(counts)[:] += (np.asarray(many.outer) * exponentials)[:, :, :unary.shape[1]]
     return fault
 
 
@@ -340,33 +312,12 @@ def span_log_probability(const double[:, ::1] unary not None, tables, offsets, e
     """
     tables, edge_table = own_tables(tables, unary.shape[1]), own_edges(edge_table, unary.shape[0], len(tables))
     cdef const int64_t[::1] borders = own_sequences(offsets, unary.shape[0])
-    cdef const int32_t[::1] table_of = edge_table
     states = owned(states, np.int32, 1, "states")
     span_starts, span_ends = owned(span_starts, np.int64, 1, "span_starts"), owned(span_ends, np.int64, 1, "span_ends")
     check_spans(borders, states, unary.shape[1], span_starts, span_ends)
     require(out.shape[0] == len(span_starts), "out must have an entry for each span")
-    cdef Workspace space = Workspace(tables, longest(borders))
-    cdef Spans spans = spans_of(states, span_starts, span_ends, out)
-    cdef Smoothed *c = &space.c
-    cdef const int32_t *edge
-    cdef int64_t s, start, n, fault = -1
-    if table_of is None:
-        return smooth_all(space, unary, borders, None, None, spans, None)
-    with nogil:
-        for s in range(borders.shape[0] - 1):
-            start = borders[s]
-            n = borders[s + 1] - start
-            if not spans.any_in(start, borders[s + 1]):
-                continue
-            edge = edges_from(table_of, start)
-            if chain_count_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
-                fault = BAD_NUMBERS
-                break
-            if smooth(c, &unary[start, 0], n, edge, True) != CHAIN_OK:
-                fault = s
-                break
-            spans.fill(c, unary, edge, start, borders[s + 1], &space.work[0])
-    return fault
+    return smooth_spans(Workspace(tables, longest(borders)), unary, borders, edge_table,
+                        spans_of(states, span_starts, span_ends, out))
 
 
 def linked_span_log_probability(const double[:, ::1] unary not None, double[:, ::1] total not None, tables, offsets,
@@ -409,15 +360,14 @@ def linked_span_log_probability(const double[:, ::1] unary not None, double[:, :
             if is_linked[k]:
                 chosen[0, n_linked], chosen[1, n_linked] = starts[k], stops[k]
                 n_linked += 1
-        fault = smooth_all(space, unary, borders, None, None,
-                           spans_of(own_states, chosen[0], chosen[1], chain_results), None)
+        fault = smooth_spans(space, unary, borders, None, spans_of(own_states, chosen[0], chosen[1], chain_results))
         if fault != -1:
             return fault, linked.view(np.bool_), results
     for part, table in zip(ends, matrices):
         add_link_messages(total, part, table, beliefs)
     if start is not None:
         add_to_borders(total, borders, start, end)
-    fault = smooth_all(space, total, borders, None, None, spans_of(own_states, starts, stops, rows[0]), None)
+    fault = smooth_spans(space, total, borders, None, spans_of(own_states, starts, stops, rows[0]))
     n_linked = 0
     for k in range(m):
         rows[1, k] = rows[0, k]

@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 
-from hashing cimport hash_char, hash_start, mix
+from hashing cimport hash_start, mix
 
 cdef enum:
     MAX_PROBES = 32   # slots that a look-up tries, so that hostile strings cannot make it slow
@@ -95,44 +95,29 @@ cdef class Strings:
         return &self.slots[hash & self.mask]
 
 
+cdef inline bint is_word(PyObject* word, int kind, void* data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    return length_of(word) == end - begin and has_at(kind, data, begin, word)
+
+
 cdef bint is_pair(PyObject* word, PyObject* first, PyObject* second) noexcept nogil:
     """Return True if a string is FIRST:SECOND."""
     cdef Py_ssize_t n = length_of(first)
     return (length_of(word) == n + 1 + length_of(second) and read(kind_of(word), data_of(word), n) == u":"
-            and has_at(word, 0, first) and has_at(word, n + 1, second))
+            and has_at(kind_of(word), data_of(word), 0, first) and has_at(kind_of(word), data_of(word), n + 1, second))
 
 
-cdef bint has_at(PyObject* word, Py_ssize_t begin, PyObject* part) noexcept nogil:
-    """Return True if the characters of a string from ``begin`` on are those of a shorter string."""
-    cdef int kind = kind_of(word), own = kind_of(part)
+cdef inline bint has_at(int kind, void* data, Py_ssize_t begin, PyObject* part) noexcept nogil:
+    """Return True if the characters from ``begin`` on are those of a string."""
+    cdef int own = kind_of(part)
+    cdef void* characters = data_of(part)
     cdef Py_ssize_t i, n = length_of(part)
     if kind == own:
-        return memcmp(<char*> data_of(word) + begin * kind, data_of(part), n * kind) == 0
+        return memcmp(<char*> data + begin * kind, characters, n * kind) == 0
     for i in range(n):
-        if read(kind, data_of(word), begin + i) != read(own, data_of(part), i):
+        if read(kind, data, begin + i) != read(own, characters, i):
             return False
     return True
 
 
-cdef bint is_word(PyObject* word, int kind, void* data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef int own = kind_of(word)
-    cdef void* characters = data_of(word)
-    if length_of(word) != end - begin:
-        return False
-    if own == kind:
-        return memcmp(characters, <char*> data + begin * kind, (end - begin) * kind) == 0
-    for i in range(end - begin):
-        if read(own, characters, i) != read(kind, data, begin + i):
-            return False
-    return True
-
-
-cdef uint64_t hash_of(PyObject* word) noexcept nogil:
-    cdef uint64_t hash = hash_start()
-    cdef Py_ssize_t i
-    cdef int kind = kind_of(word)
-    cdef void* data = data_of(word)
-    for i in range(length_of(word)):
-        hash = hash_char(hash, read(kind, data, i))
-    return mix(hash)
+cdef inline uint64_t hash_of(PyObject* word) noexcept nogil:
+    return mix(hash_text(hash_start(), word))

@@ -3,7 +3,7 @@
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ
-from libc.stdint cimport int8_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from hashing cimport Slot, combine, find, hash_char, hash_start, mix
 
@@ -30,50 +30,40 @@ cdef str plain_form(str word):
     return SAME_MARK.get(word) or (word if word.isascii() else word.replace("\u2019", "'"))
 
 
+cdef void* memory_of_words(Py_ssize_t n, size_t size) except NULL:
+    """Return memory of zeros for n elements, possibly of size 0."""
+    cdef void* memory = PyMem_RawCalloc(n, size)  # never NULL for a size of 0
+    if memory == NULL:
+        raise MemoryError("no memory for word records")
+    return memory
+
+
 cdef class TypeStore:
     def __cinit__(self, Py_ssize_t capacity, Py_ssize_t sum_width, Py_ssize_t row_width):
-        cdef Py_ssize_t n_chunks = capacity // CHUNK + 1
+        cdef Py_ssize_t k
         self.ids, self.groups, self.spellings = Strings(), {}, Spellings()
         self.n_types, self.capacity, self.sum_width, self.row_width = 0, capacity, sum_width, row_width
-        self.records = <TypeRecord**> PyMem_RawCalloc(n_chunks, sizeof(void*))
-        self.sums = <double**> PyMem_RawCalloc(n_chunks, sizeof(void*))
-        self.rows = <int8_t**> PyMem_RawCalloc(n_chunks, sizeof(void*))
-        self.letters = <Spelling**> PyMem_RawCalloc(n_chunks, sizeof(void*))
-        if self.records == NULL or self.sums == NULL or self.rows == NULL or self.letters == NULL:
-            raise MemoryError("no memory for word records")
+        for k in range(N_PARTS):
+            self.parts[k] = <void**> memory_of_words(capacity // CHUNK + 1, sizeof(void*))
 
     def __dealloc__(self):
-        cdef Py_ssize_t i
-        for i in range(self.capacity // CHUNK + 1):
-            if self.records != NULL:
-                PyMem_RawFree(self.records[i])
-            if self.sums != NULL:
-                PyMem_RawFree(self.sums[i])
-            if self.rows != NULL:
-                PyMem_RawFree(self.rows[i])
-            if self.letters != NULL:
-                PyMem_RawFree(self.letters[i])
-        PyMem_RawFree(self.records)
-        PyMem_RawFree(self.sums)
-        PyMem_RawFree(self.rows)
-        PyMem_RawFree(self.letters)
+        cdef Py_ssize_t i, k
+        for k in range(N_PARTS):
+            for i in range(self.capacity // CHUNK + 1 if self.parts[k] != NULL else 0):
+                PyMem_RawFree(self.parts[k][i])
+            PyMem_RawFree(self.parts[k])
 
     cdef Py_ssize_t reserve(self) except -1:
         """Make room for one more record and return its index."""
-        cdef Py_ssize_t chunk = self.n_types // CHUNK
+        cdef Py_ssize_t chunk = self.n_types // CHUNK, k
+        cdef size_t[N_PARTS] sizes = [
+            sizeof(TypeRecord), self.sum_width * sizeof(double), self.row_width, sizeof(Spelling),
+        ]
         if self.n_types >= self.capacity:
             raise MemoryError("no room for another word record")
-        if self.records[chunk] == NULL:
-            self.records[chunk] = <TypeRecord*> PyMem_RawCalloc(CHUNK, sizeof(TypeRecord))
-        if self.sums[chunk] == NULL:  # checked separately, as this allocation may have failed when the records' did not
-            self.sums[chunk] = <double*> PyMem_RawCalloc(CHUNK * max(self.sum_width, 1), sizeof(double))
-        if self.rows[chunk] == NULL:
-            self.rows[chunk] = <int8_t*> PyMem_RawCalloc(CHUNK * max(self.row_width, 1), sizeof(int8_t))
-        if self.letters[chunk] == NULL:
-            self.letters[chunk] = <Spelling*> PyMem_RawCalloc(CHUNK, sizeof(Spelling))
-        if (self.records[chunk] == NULL or self.sums[chunk] == NULL or self.rows[chunk] == NULL
-                or self.letters[chunk] == NULL):
-            raise MemoryError("no memory for word records")
+        for k in range(N_PARTS):
+            if self.parts[k][chunk] == NULL:
+                self.parts[k][chunk] = memory_of_words(CHUNK, sizes[k])
         self.n_types += 1
         return self.n_types - 1
 

@@ -40,7 +40,9 @@ cdef class Many:
     cdef Spans spans
     cdef PairCounts pairs
     cdef const double[::1] weights
-    cdef bint backward, in_lanes
+    cdef const int32_t[::1] edge_table
+    cdef double[:, :, ::1] outer, counts, edges
+    cdef bint backward, in_lanes, in_order
     cdef chain_lanes lanes
     cdef int wide               # the number of lanes
     cdef object references
@@ -48,6 +50,7 @@ cdef class Many:
                       double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs,
                       const double[::1] weights) except -1
     cdef int64_t length(self, int64_t s) noexcept nogil
+    cdef int64_t all(self)
     cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil
     cdef bint lanes_pay(self, const int64_t *group, int64_t n) noexcept nogil
     cdef int64_t alone(self, int64_t s, int64_t none) noexcept nogil
@@ -56,5 +59,5 @@ cdef class Many:
     cdef double lane_log_z(self, int64_t lane) noexcept nogil
 
 
-cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
-                        double[:, ::1] nodes, Spans spans, PairCounts pairs)
+cdef int64_t smooth_spans(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets,
+                          const int32_t[::1] edge_table, Spans spans)

@@ -4,12 +4,24 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
+from hashing cimport hash_char
+
 cdef extern from "Python.h":
     # Strings are immutable: who holds a reference may read them without the GIL.
     Py_ssize_t length_of "PyUnicode_GET_LENGTH"(PyObject*) nogil
     int kind_of "PyUnicode_KIND"(PyObject*) nogil
     void* data_of "PyUnicode_DATA"(PyObject*) nogil
     Py_UCS4 read "PyUnicode_READ"(int, void*, Py_ssize_t) nogil
+
+
+cdef inline uint64_t hash_text(uint64_t hash, PyObject* text) noexcept nogil:
+    """Continue a hash by the characters of a text."""
+    cdef int kind = kind_of(text)
+    cdef void* data = data_of(text)
+    cdef Py_ssize_t i
+    for i in range(length_of(text)):
+        hash = hash_char(hash, read(kind, data, i))
+    return hash
 
 
 ctypedef struct WordSlot:

@@ -41,6 +41,11 @@ ctypedef struct TypeRecord:
 
 cdef enum:
     CHUNK = 1024  # records per allocation: records never move, so other threads may read while one adds
+    RECORDS = 0   # parts of a store
+    SUMS = 1
+    ROWS = 2
+    LETTERS = 3
+    N_PARTS = 4
 
 
 @cython.final
@@ -52,24 +57,21 @@ cdef class TypeStore:
     cdef Strings ids   # loops find index + 1
     cdef dict groups
     cdef Spellings spellings
-    cdef TypeRecord** records
-    cdef Spelling** letters  # separate arrays, as the features do not read them
-    cdef double** sums
-    cdef int8_t** rows
+    cdef void** parts[N_PARTS]  # the chunks of each part: TypeRecord, double, int8_t, Spelling
     cdef object owner  # the extractor that made the store has the same object
     cdef Py_ssize_t n_types, capacity, sum_width, row_width
 
     cdef inline TypeRecord* record(self, Py_ssize_t type) noexcept nogil:
-        return &self.records[type // CHUNK][type % CHUNK]
+        return &(<TypeRecord**> self.parts[RECORDS])[type // CHUNK][type % CHUNK]
 
     cdef inline Spelling* letters_of(self, Py_ssize_t type) noexcept nogil:
-        return &self.letters[type // CHUNK][type % CHUNK]
+        return &(<Spelling**> self.parts[LETTERS])[type // CHUNK][type % CHUNK]
 
     cdef inline double* sums_of(self, Py_ssize_t type) noexcept nogil:
-        return &self.sums[type // CHUNK][(type % CHUNK) * self.sum_width]
+        return &(<double**> self.parts[SUMS])[type // CHUNK][(type % CHUNK) * self.sum_width]
 
     cdef inline int8_t* row_of(self, Py_ssize_t type) noexcept nogil:
-        return &self.rows[type // CHUNK][(type % CHUNK) * self.row_width]
+        return &(<int8_t**> self.parts[ROWS])[type // CHUNK][(type % CHUNK) * self.row_width]
 
     cdef Py_ssize_t reserve(self) except -1
     cdef Py_ssize_t add(self, str word, WordTable classes, WordTable vectors, WordTable gazetteers) except -1
