@@ -11,7 +11,7 @@ import numpy as np
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from hashing cimport mix
+from hashing cimport Slot
 
 from herdner._ext.memory cimport Memory, owned, require, require_offsets
 
@@ -21,53 +21,20 @@ cdef enum:
     FEWEST = 32   # tokens that share a bundle; the sums of fewer and more frequent bundles stay in the cache
 
 
-@cython.internal
-@cython.final
-cdef class PairTable:
-    """Number of occurrences of each pair of numbers, and the bundle that it forms.
-
-    The slots of the table are random, so pairs of a file cannot be chosen to collide.
-    """
-    cdef uint64_t[::1] keys      # 0: the slot is empty
-    cdef int32_t[::1] counts, bundles
-    cdef uint64_t mask, n
-
+cdef class KeyTable:
     def __cinit__(self):
+        self.seed = SLOT_SEED
         self.allocate(1 << 12)
 
     cdef int allocate(self, Py_ssize_t n_slots) except -1:
-        self.keys, self.counts = np.zeros(n_slots, np.uint64), np.zeros(n_slots, np.int32)
-        self.bundles = np.full(n_slots, -1, np.int32)
-        self.mask = n_slots - 1
-        return 0
-
-    @cython.boundscheck(False)
-    @cython.wraparound(False)
-    cdef uint64_t slot(self, uint64_t key) noexcept nogil:
-        """Return the slot of a key, or the empty slot in which it can be stored."""
-        cdef uint64_t slot = mix(key ^ SLOT_SEED) & self.mask
-        while self.keys[slot] != 0 and self.keys[slot] != key:
-            slot = (slot + 1) & self.mask
-        return slot
-
-    cdef int count(self, uint64_t key) except -1:
-        """Count an occurrence of a key."""
-        cdef uint64_t slot = self.slot(key)
-        cdef uint64_t[::1] keys
-        cdef int32_t[::1] counts, bundles
+        """Replace the table by one of ``n_slots``, a power of two."""
+        cdef uint64_t[:, ::1] old = self.rows if self.n else None
         cdef Py_ssize_t i
-        if self.keys[slot] == 0:
-            if 2 * self.n > self.mask:
-                keys, counts, bundles = self.keys, self.counts, self.bundles
-                self.allocate(4 * keys.shape[0])
-                for i in range(keys.shape[0]):
-                    if keys[i]:
-                        slot = self.slot(keys[i])
-                        self.keys[slot], self.counts[slot], self.bundles[slot] = keys[i], counts[i], bundles[i]
-                slot = self.slot(key)
-            self.keys[slot] = key
-            self.n += 1
-        self.counts[slot] += 1
+        self.rows = np.zeros((n_slots, 2), np.uint64)
+        self.slots, self.mask = <Slot*> &self.rows[0, 0], n_slots - 1
+        for i in range(old.shape[0] if self.n else 0):
+            if old[i, 0]:
+                self.slot(old[i, 0])[0] = Slot(old[i, 0], old[i, 1])
         return 0
 
 
@@ -125,8 +92,8 @@ cdef class Bundler:
         cdef Py_ssize_t n = self.ends.shape[0], n_active = 0, kept, a, t
         cdef int64_t[::1] at = np.array(starts)
         cdef int32_t[::1] runs = np.full(n, -1, np.int32), active = np.empty(n, np.int32)
-        cdef PairTable pairs = PairTable()
-        cdef uint64_t slot
+        cdef KeyTable pairs = KeyTable()  # values: the number of occurrences, and above 32 bits 1 + the bundle
+        cdef Slot* slot
         cdef int32_t feature
         cdef bint joins
         for t in range(n):
@@ -137,19 +104,19 @@ cdef class Bundler:
             for a in range(n_active):
                 t = active[a]
                 if self.can_join(runs[t], at[t]):
-                    pairs.count(pair_key(runs[t], self.uses[at[t]]))
+                    pairs.add(pair_key(runs[t], self.uses[at[t]])).value += 1
             kept = 0
             for a in range(n_active):
                 t = active[a]
                 feature = self.uses[at[t]]
                 joins = self.can_join(runs[t], at[t])
-                slot = pairs.slot(pair_key(runs[t], feature)) if joins else 0
-                if joins and pairs.counts[slot] >= FEWEST:
-                    if pairs.bundles[slot] < 0:
-                        pairs.bundles[slot] = self.n_features + self.n_bundles
+                slot = pairs.slot(pair_key(runs[t], feature)) if joins else NULL
+                if joins and slot.value & 0xFFFFFFFF >= FEWEST:
+                    if slot.value >> 32 == 0:
                         self.before[self.n_bundles], self.last[self.n_bundles] = runs[t], feature
                         self.n_bundles += 1
-                    runs[t] = pairs.bundles[slot]
+                        slot.value |= <uint64_t> self.n_bundles << 32
+                    runs[t] = self.n_features + <int32_t> (slot.value >> 32) - 1
                 else:
                     self.end_run(t, runs[t])
                     if self.values is not None and self.values[at[t]] != 1.0:

@@ -14,10 +14,10 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
-from hashing cimport mix
+from hashing cimport Slot, mix
 
 from herdner._ext.batches cimport BATCH_SEQUENCES, Many, PairCounts
-from herdner._ext.bundles cimport SLOT_SEED
+from herdner._ext.bundles cimport KeyTable
 from herdner._ext.memory cimport own, owned, require, require_offsets
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Workspace, chain_features, chain_score_rows, chain_spread_rows, in_lines, longest, node_marginals, smooth,
@@ -31,42 +31,21 @@ def number_keys(const uint64_t[::1] keys not None):
 
     Keys must not be 0. The slots of the table are random, so keys of a file cannot be chosen to collide.
     """
-    cdef Py_ssize_t n = keys.shape[0], i
-    cdef uint64_t capacity = 1 << 16, slot, m = 0
-    table_array, numbers_array = np.zeros((capacity, 2), np.uint64), np.empty(n, np.int32)
-    cdef uint64_t[:, ::1] table = table_array
-    cdef int32_t[::1] numbers = numbers_array
-    for i in range(n):
-        slot = mix(keys[i] ^ SLOT_SEED) & (capacity - 1)
-        while table[slot, 0] != 0 and table[slot, 0] != keys[i]:
-            slot = (slot + 1) & (capacity - 1)
-        if table[slot, 0] == 0:
-            table[slot, 0], table[slot, 1] = keys[i], m
-            m += 1
-        numbers[i] = <int32_t> table[slot, 1]
-        if 2 * m > capacity:
-            capacity *= 4
-            table_array = enlarge(table_array, capacity)
-            table = table_array
-    entries = np.asarray(table_array)
-    entries = entries[entries[:, 0] != 0]
-    distinct = np.empty(m, np.uint64)
-    distinct[entries[:, 1].astype(np.int64)] = entries[:, 0]
-    return distinct, numbers_array
-
-
-cdef enlarge(const uint64_t[:, ::1] old, uint64_t capacity):
-    new_array = np.zeros((capacity, 2), np.uint64)
-    cdef uint64_t[:, ::1] new = new_array
-    cdef uint64_t slot
     cdef Py_ssize_t i
-    for i in range(old.shape[0]):
-        if old[i, 0] != 0:
-            slot = mix(old[i, 0] ^ SLOT_SEED) & (capacity - 1)
-            while new[slot, 0] != 0:
-                slot = (slot + 1) & (capacity - 1)
-            new[slot, 0], new[slot, 1] = old[i, 0], old[i, 1]
-    return new_array
+    cdef KeyTable table = KeyTable()  # values: 1 + the index
+    cdef Slot* slot
+    numbers_array = np.empty(keys.shape[0], np.int32)
+    cdef int32_t[::1] numbers = numbers_array
+    for i in range(keys.shape[0]):
+        slot = table.add(keys[i])
+        if slot.value == 0:
+            slot.value = table.n
+        numbers[i] = <int32_t> slot.value - 1
+    entries = np.asarray(table.rows)
+    entries = entries[entries[:, 0] != 0]
+    distinct = np.empty(table.n, np.uint64)
+    distinct[entries[:, 1].astype(np.int64) - 1] = entries[:, 0]
+    return distinct, numbers_array
 
 
 def count_pairs(numbers, starts, const uint8_t[:, ::1] allowed not None, columns, int32_t[:, ::1] counts):
@@ -456,41 +435,3 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
         chain_spread_rows(&bundles, 0, bundles.n_rows, &slope_sums[0, 0], stride, 1.0, row_slopes, slopes)
     np.asarray(transition_slope)[:] += batch.pairs.total(space) - partial.pairs.total(partial.space)
     return value, fault
-
-
-def fill_dense(const double[::1] vector not None, places, double[:, ::1] dense not None):
-    """Store the first numbers of ``vector`` in the cells ``places`` of ``dense``, counted row by row."""
-    cdef const int64_t[::1] cell = owned(places, np.int64, 1, "places")
-    cdef int64_t n_cells = dense.shape[0] * dense.shape[1], i
-    cdef double* cells = &dense[0, 0] if n_cells else NULL
-    require(vector.shape[0] >= cell.shape[0], "each place needs a number")
-    for i in range(cell.shape[0]):
-        require(0 <= cell[i] < n_cells, "the places must exist")
-        cells[cell[i]] = vector[i]
-
-
-@cython.boundscheck(False)
-def add_slopes(const double[:, :, ::1] dense not None, const double[:, ::1] entries not None, places,
-               double[::1] total not None, int64_t first, int64_t last):
-    """Add the derivatives of all parts to the coordinates ``first`` to ``last`` - 1 of ``total``.
-
-    The first coordinates are the cells ``places`` of the tables ``dense`` [parts, D, stride], counted row by row; the
-    others are ``entries`` [parts, E].
-    """
-    cdef const int64_t[::1] cell = owned(places, np.int64, 1, "places")
-    cdef int64_t n_dense = cell.shape[0], n_cells = dense.shape[1] * dense.shape[2], i, p, place
-    cdef bint fits = True
-    require(0 <= first <= last <= n_dense + entries.shape[1] <= total.shape[0], "the coordinates must exist")
-    require(dense.shape[0] == entries.shape[0], "each part needs derivatives")
-    with nogil:
-        for i in range(first, min(last, n_dense)):
-            place = cell[i]
-            if not 0 <= place < n_cells:
-                fits = False
-                break
-            for p in range(dense.shape[0]):
-                total[i] += (&dense[p, 0, 0])[place]
-        for i in range(max(first, n_dense), last):
-            for p in range(entries.shape[0]):
-                total[i] += entries[p, i - n_dense]
-    require(fits, "the places must exist")

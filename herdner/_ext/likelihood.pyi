@@ -38,12 +38,3 @@ def add_gradient(
     entry_slope: NDArray[np.float64],
     transition_slope: NDArray[np.float64],
 ) -> tuple[float, int]: ...
-def fill_dense(vector: NDArray[np.float64], places: NDArray[np.int64], dense: NDArray[np.float64]) -> None: ...
-def add_slopes(
-    dense: NDArray[np.float64],
-    entries: NDArray[np.float64],
-    places: NDArray[np.int64],
-    total: NDArray[np.float64],
-    first: int,
-    last: int,
-) -> None: ...

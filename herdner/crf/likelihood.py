@@ -120,7 +120,7 @@ class ChainLikelihood:
         """
         data, n_tags = self.data, len(self.data.tags)
         n_dense, n_features = len(self.dense_places), data.n_features
-        loops.fill_dense(vector, self.dense_places, self.dense)
+        self.dense.reshape(-1)[self.dense_places] = vector[:n_dense]
         transition = np.zeros((n_tags, n_tags))
         transition[data.transitions] = vector[n_features:]
         transition += self.borders.transition
@@ -133,7 +133,11 @@ class ChainLikelihood:
             )  # fmt: skip
 
         def add_slopes(first: int, last: int) -> None:
-            loops.add_slopes(self.dense_slopes, self.entry_slopes, self.dense_places, slope, first, last)
+            places, sums = self.dense_places[first:last], slope[first:last]
+            others = slice(max(first - n_dense, 0), max(last - n_dense, 0))
+            for dense, entries in zip(self.dense_slopes, self.entry_slopes, strict=True):  # in order
+                sums[: len(places)] += dense.reshape(-1)[places]
+                sums[len(places) :] += entries[others]
 
         with ThreadPoolExecutor(self.n_threads) as threads:
             results = list(threads.map(part, range(len(self.parts))))

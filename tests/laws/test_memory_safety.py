@@ -598,7 +598,6 @@ from herdner._ext import conditionals, factors, influence, layout, mean_field
 from herdner._ext.attributes import add_scores
 from herdner._ext.bundles import bundle
 from herdner._ext.elimination_order import GreedyOrder
-from herdner._ext.likelihood import fill_dense
 from herdner._ext.max_product import traverse
 from herdner._ext.mean_field import expected
 from herdner._ext.tags import read_spans
@@ -621,8 +620,6 @@ def while_numpy_writes(function, array, value, n_good):
     stop.set()
     thread.join()
 
-places = np.zeros(4, np.int64)
-while_numpy_writes(lambda: fill_dense(np.zeros(4), places, np.zeros((1, 4))), places, 2**40, 1)
 uses, borders = np.zeros(64, np.int32), np.arange(0, 65, 32)
 while_numpy_writes(lambda: bundle(uses, borders, None, 50, 50), uses, 2**30, 1)
 neighbours = np.array([1, 0], np.int32)
