@@ -1,14 +1,7 @@
-import numpy as np
-from numpy.typing import NDArray
+from herdner._ext.arrays import Floats, Int32s, Int64s
+
+FeatureRows = tuple[Int32s, Int64s, Int32s, Int64s]
 
 def bundle(
-    uses: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    values: NDArray[np.float64] | None,
-    n_dense: int,
-    n_features: int,
-) -> tuple[
-    tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
-    tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
-    NDArray[np.float64] | None,
-]: ...
+    uses: Int32s, starts: Int64s, values: Floats | None, n_dense: int, n_features: int
+) -> tuple[FeatureRows, FeatureRows, Floats | None]: ...

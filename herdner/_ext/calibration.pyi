@@ -1,27 +1,21 @@
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+from herdner._ext.arrays import Bools, Floats, Int64s
 
 def regressors(
-    confidence: NDArray[np.float64],
-    without_links: NDArray[np.float64],
-    length: NDArray[np.int64],
-    document: NDArray[np.int64],
-    nearest: float,
-    longest: int,
-) -> NDArray[np.float64]: ...
+    confidence: Floats, without_links: Floats, length: Int64s, document: Int64s, nearest: float, longest: int
+) -> Floats: ...
 def calibrated(
-    confidence: NDArray[np.float64],
-    without_links: NDArray[np.float64],
-    is_linked: NDArray[np.bool_],
-    length: NDArray[np.int64],
-    document: NDArray[np.int64],
-    label_constants: NDArray[np.float64],
+    confidence: Floats,
+    without_links: Floats,
+    is_linked: Bools,
+    length: Int64s,
+    document: Int64s,
+    label_constants: Floats,
     linked: Sequence[float],
     unlinked: Sequence[float],
     length_weight: float,
     document_weight: float,
     nearest: float,
     longest: int,
-) -> NDArray[np.float64]: ...
+) -> Floats: ...

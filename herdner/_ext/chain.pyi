@@ -1,50 +1,42 @@
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+from herdner._ext.arrays import Bools, Floats, Int32s, Int64s
 
-def add_borders(
-    unary: NDArray[np.float64], offsets: NDArray[np.int64], start: NDArray[np.float64], end: NDArray[np.float64]
-) -> None: ...
+def add_borders(unary: Floats, offsets: Int64s, start: Floats, end: Floats) -> None: ...
 def viterbi(
-    unary: NDArray[np.float64],
-    tables: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    edge_table: NDArray[np.int32] | None,
-    states: NDArray[np.int32],
-    scores: NDArray[np.float64],
+    unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None, states: Int32s, scores: Floats
 ) -> int: ...
 def forward_backward(
-    unary: NDArray[np.float64],
-    tables: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    edge_table: NDArray[np.int32] | None,
-    log_z: NDArray[np.float64],
-    nodes: NDArray[np.float64] | None = None,
-    counts: NDArray[np.float64] | None = None,
-    edges: NDArray[np.float64] | None = None,
+    unary: Floats,
+    tables: Floats,
+    offsets: Int64s,
+    edge_table: Int32s | None,
+    log_z: Floats,
+    nodes: Floats | None = None,
+    counts: Floats | None = None,
+    edges: Floats | None = None,
 ) -> int: ...
 def span_log_probability(
-    unary: NDArray[np.float64],
-    tables: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    edge_table: NDArray[np.int32] | None,
-    states: NDArray[np.int32],
-    span_starts: NDArray[np.int64],
-    span_ends: NDArray[np.int64],
-    out: NDArray[np.float64],
+    unary: Floats,
+    tables: Floats,
+    offsets: Int64s,
+    edge_table: Int32s | None,
+    states: Int32s,
+    span_starts: Int64s,
+    span_ends: Int64s,
+    out: Floats,
 ) -> int: ...
 def linked_span_log_probability(
-    unary: NDArray[np.float64],
-    total: NDArray[np.float64],
-    tables: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    states: NDArray[np.int32],
-    span_starts: NDArray[np.int64],
-    span_ends: NDArray[np.int64],
-    links: Sequence[NDArray[np.int32]],
-    link_tables: list[NDArray[np.float64]],
-    beliefs: NDArray[np.float64],
-    start: NDArray[np.float64] | None,
-    end: NDArray[np.float64] | None,
-) -> tuple[int, NDArray[np.bool_], NDArray[np.float64]]: ...
+    unary: Floats,
+    total: Floats,
+    tables: Floats,
+    offsets: Int64s,
+    states: Int32s,
+    span_starts: Int64s,
+    span_ends: Int64s,
+    links: Sequence[Int32s],
+    link_tables: list[Floats],
+    beliefs: Floats,
+    start: Floats | None,
+    end: Floats | None,
+) -> tuple[int, Bools, Floats]: ...

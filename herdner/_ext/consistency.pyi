@@ -1,6 +1,7 @@
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from herdner._ext.arrays import Uint8s
 
 def possible_states(
     sizes: ArrayLike, scope_at: ArrayLike, scopes: ArrayLike, table_at: ArrayLike, tables: ArrayLike
-) -> tuple[NDArray[np.uint8], int]: ...
+) -> tuple[Uint8s, int]: ...

@@ -1,9 +1,7 @@
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
-import numpy as np
-from numpy.typing import NDArray
-
+from herdner._ext.arrays import Floats, Int32s, Int64s, Uint64s
 from herdner._ext.feature_tables import FeatureWeights, WordTable
 from herdner._ext.network import CompiledNetwork
 from herdner._ext.spellings import TokenSpellings
@@ -17,13 +15,13 @@ MAX_OFFSET: int
 PHRASE_GOES_ON: int
 
 class PlanArrays(TypedDict):
-    singles: NDArray[np.int32]
-    single_seeds: NDArray[np.uint64]
-    conjunctions: NDArray[np.int32]
-    conjunction_starts: NDArray[np.int32]
-    conjunction_seeds: NDArray[np.uint64]
-    elsewhere: NDArray[np.int32]
-    elsewhere_seeds: NDArray[np.uint64]
+    singles: Int32s
+    single_seeds: Uint64s
+    conjunctions: Int32s
+    conjunction_starts: Int32s
+    conjunction_seeds: Uint64s
+    elsewhere: Int32s
+    elsewhere_seeds: Uint64s
     n_occurrences: int
     window: int
 
@@ -43,17 +41,12 @@ class Extractor:
         topics: Any | None = None,
         network: CompiledNetwork | None = None,
     ) -> None: ...
-    def keys(
-        self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]: ...
+    def keys(self, tokens: Sequence[str], sentence_offsets: Int64s) -> tuple[Int64s, Uint64s]: ...
     def origins(
-        self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64], chosen: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int32], NDArray[np.uint64]]: ...
+        self, tokens: Sequence[str], sentence_offsets: Int64s, chosen: Int64s
+    ) -> tuple[Int64s, Uint64s, Int32s, Uint64s]: ...
     def words(self, tokens: Sequence[str]) -> Words: ...
     def scores(
-        self,
-        tokens: Sequence[str] | Words,
-        sentence_offsets: NDArray[np.int64],
-        documents: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]: ...
-    def network_scores(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]: ...
+        self, tokens: Sequence[str] | Words, sentence_offsets: Int64s, documents: Int64s | None = None
+    ) -> Floats: ...
+    def network_scores(self, tokens: Sequence[str], sentence_offsets: Int64s) -> Floats: ...

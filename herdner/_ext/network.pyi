@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.arrays import Int32s, Uint8s
+
 class CompiledNetwork:
     window: int
     units: int
@@ -8,16 +10,16 @@ class CompiledNetwork:
     n_tags: int
     def __init__(
         self,
-        attributes: NDArray[np.int32],
+        attributes: Int32s,
         tables: NDArray[np.int8],
-        codes: NDArray[np.uint8],
-        places: NDArray[np.int32],
+        codes: Uint8s,
+        places: Int32s,
         place_rows: NDArray[np.int8],
         hidden: NDArray[np.int8],
         bias: NDArray[np.int16],
         outputs: NDArray[np.int8],
-        output_bias: NDArray[np.int32],
+        output_bias: Int32s,
         shift: int,
         scale: float,
-        columns: NDArray[np.int32],
+        columns: Int32s,
     ) -> None: ...

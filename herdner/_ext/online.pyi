@@ -1,5 +1,6 @@
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from herdner._ext.arrays import Floats
 
 PERCEPTRON: int
 
@@ -22,26 +23,21 @@ def margin_epoch(
     data: OnlineChains,
     order: ArrayLike,
     sample_weights: ArrayLike,
-    weights: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    weights: Floats,
+    sums: Floats,
     count: float,
     kind: int,
     c: float,
     error_sensitive: bool,
 ) -> tuple[float, float]: ...
 def arow_epoch(
-    data: OnlineChains,
-    order: ArrayLike,
-    sample_weights: ArrayLike,
-    weights: NDArray[np.float64],
-    variances: NDArray[np.float64],
-    gamma: float,
+    data: OnlineChains, order: ArrayLike, sample_weights: ArrayLike, weights: Floats, variances: Floats, gamma: float
 ) -> float: ...
 def sgd_epoch(
     data: OnlineChains,
     order: ArrayLike,
     sample_weights: ArrayLike,
-    weights: NDArray[np.float64],
+    weights: Floats,
     t: float,
     rate: float,
     decay: float,

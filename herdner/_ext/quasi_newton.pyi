@@ -1,33 +1,35 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner._ext.arrays import Floats
+
 BLOCK: int
 
 def measure(
-    point: NDArray[np.float64],
-    trial: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    trial_gradient: NDArray[np.float64],
-    l1: NDArray[np.float64],
+    point: Floats,
+    trial: Floats,
+    gradient: Floats,
+    trial_gradient: Floats,
+    l1: Floats,
     rows: NDArray[np.float32],
     slot: int,
     used_rows: ArrayLike,
-    slope: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    slope: Floats,
+    sums: Floats,
     first: int,
     last: int,
 ) -> None: ...
 def step(
-    point: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    l1: NDArray[np.float64],
+    point: Floats,
+    slope: Floats,
+    l1: Floats,
     rows: NDArray[np.float32],
     used_rows: ArrayLike,
-    coefficients: NDArray[np.float64],
+    coefficients: Floats,
     length: float,
-    direction: NDArray[np.float64],
-    trial: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    direction: Floats,
+    trial: Floats,
+    sums: Floats,
     first: int,
     last: int,
 ) -> None: ...

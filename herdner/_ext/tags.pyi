@@ -1,28 +1,21 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+from herdner._ext.arrays import Floats, Int32s, Int64s, Uint8s
 
 T = TypeVar("T")
 N = TypeVar("N", bound=tuple[Any, ...])
 
 def read_spans(
-    states: NDArray[np.int32],
-    prefixes: NDArray[np.uint8],
-    labels: NDArray[np.int32],
-    names: list[str],
-    offsets: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]: ...
-def make_spans(
-    kind: type[N], starts: NDArray[np.int64], ends: NDArray[np.int64], labels: list[str], origin: int = 0
-) -> list[N]: ...
+    states: Int32s, prefixes: Uint8s, labels: Int32s, names: list[str], offsets: Int64s
+) -> tuple[Int64s, Int64s, list[str]]: ...
+def make_spans(kind: type[N], starts: Int64s, ends: Int64s, labels: list[str], origin: int = 0) -> list[N]: ...
 def make_entities(
     kind: type[T],
     spans: Iterable[N],
     text: str,
-    token_starts: NDArray[np.int64],
-    token_ends: NDArray[np.int64],
-    confidences: NDArray[np.float64] | None = None,
+    token_starts: Int64s,
+    token_ends: Int64s,
+    confidences: Floats | None = None,
 ) -> tuple[T, ...]: ...
 def with_name_ids(entities: tuple[T, ...], ids: list[int]) -> tuple[T, ...]: ...

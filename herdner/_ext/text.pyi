@@ -1,8 +1,6 @@
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from herdner._ext.arrays import Int64s
 from herdner._ext.strings import Strings
 
 class Runs:
@@ -12,16 +10,14 @@ class Runs:
     def long(self) -> dict[str, tuple[str, ...]]: ...
     def __init__(self, texts: list[str], splits: Strings) -> None: ...
     def unknown(self) -> set[str]: ...
-    def tokens_with_offsets(self) -> list[tuple[list[str], NDArray[np.int64], NDArray[np.int64]]]: ...
+    def tokens_with_offsets(self) -> list[tuple[list[str], Int64s, Int64s]]: ...
 
 def find_offset_fault(
-    text: str, tokens: Sequence[str], starts: NDArray[np.int64], ends: NDArray[np.int64], offsets: NDArray[np.int64]
+    text: str, tokens: Sequence[str], starts: Int64s, ends: Int64s, offsets: Int64s
 ) -> str | None: ...
 
 class SentenceLoop:
     def __init__(
         self, titles: Iterable[str], starters: Iterable[str], marks: str, closers: str, openers: str
     ) -> None: ...
-    def offsets(
-        self, text: str, tokens: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.int64]: ...
+    def offsets(self, text: str, tokens: list[str], starts: Int64s, ends: Int64s) -> Int64s: ...

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner._ext.arrays import Floats as Floats
+from herdner._ext.arrays import Int32s as Int32s
+from herdner._ext.arrays import Int64s as Int64s
 from herdner._ext.memory import is_sealed, sealed
 
 T = TypeVar("T", bound=np.generic)
-Floats = NDArray[np.float64]
-Int32s = NDArray[np.int32]  # states, variables
-Int64s = NDArray[np.int64]  # offsets, counts
 
 
 def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
