@@ -11,6 +11,7 @@ from hashing cimport Slot, combine, find, hash_start
 
 from herdner._ext.feature_tables cimport WordTable
 from herdner._ext.memory cimport own, owned, require, require_offsets
+from herdner._ext.smoothing cimport longest
 from herdner._ext.words cimport ALL_CAPS, CAPITAL, HAS_LETTER, LOWER, SMALL, VECTOR, TypeRecord, TypeStore
 
 
@@ -27,14 +28,16 @@ cdef class Context:
         int64[D + 1]: the first token of each document, or None for one document.
         """
         cdef Py_ssize_t n = types.shape[0]
-        cdef const int64_t[::1] offsets = owned(sentence_offsets, np.int64, 1, "sentence_offsets")
-        check_offsets(offsets, n)
+        cdef const int64_t[::1] offsets
+        sentence_offsets = owned(sentence_offsets, np.int64, 1, "sentence_offsets")
+        require_offsets(sentence_offsets, n, "sentence offsets")
+        offsets = sentence_offsets
         if documents is not None:
             documents = owned(documents, np.int64, 1, "documents")
         self.documents = sentences_of(offsets, documents)
         words = np.empty(max(n, 1), np.uintp)
         links = np.empty((4, max(n, 1)), np.int32)
-        position = np.empty((max(longest(offsets), 1), n_position), np.uint64)
+        position = np.empty((longest(offsets), n_position), np.uint64)
         cdef size_t[::1] words_view = words
         cdef int32_t[:, ::1] links_view = links
         cdef uint64_t[:, ::1] position_view = position
@@ -289,24 +292,6 @@ cdef void mark_gazetteers(View* view, Py_ssize_t begin, Py_ssize_t end,
             mark_phrase(view, i, j + 1, <uint32_t> slot.value)
             if not slot.value & PHRASE_CONTINUES:
                 break
-
-
-cdef Py_ssize_t longest(const int64_t[::1] offsets) noexcept nogil:
-    """Return the number of tokens of the longest sentence."""
-    cdef Py_ssize_t s, n = 0
-    for s in range(offsets.shape[0] - 1):
-        n = max(n, offsets[s + 1] - offsets[s])
-    return n
-
-
-cdef int check_offsets(const int64_t[::1] offsets, Py_ssize_t n) except -1:
-    cdef Py_ssize_t s
-    if offsets.shape[0] < 1 or offsets[0] != 0 or offsets[offsets.shape[0] - 1] != n:
-        raise ValueError(f"sentence offsets must run from 0 to the number of tokens ({n})")
-    for s in range(offsets.shape[0] - 1):
-        if offsets[s] > offsets[s + 1]:
-            raise ValueError("sentence offsets must not decrease")
-    return 0
 
 
 cdef object checked_topics(topics):

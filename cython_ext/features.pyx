@@ -13,7 +13,7 @@ import numpy as np
 cimport cython
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.object cimport PyObject
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
 
 from hashing cimport combine
 from prefetch cimport prefetch
@@ -95,16 +95,6 @@ cdef class Words:
                 said.at[i] = self.store.letters_of(self.types[i])[0]
         said.count(self.store.spellings)
         return said
-
-
-@cython.final
-cdef class NetworkBuffers:
-    """Memory of one call for the hidden units and the outputs of a network."""
-    cdef int16_t[::1] sums
-    cdef int32_t[::1] products
-
-    def __cinit__(self, Py_ssize_t n_units, Py_ssize_t n_tags):
-        self.sums, self.products = np.empty(n_units, np.int16), np.empty(n_tags, np.int32)
 
 
 cdef class Extractor:
@@ -458,11 +448,11 @@ cdef class Extractor:
         buffer_array = np.empty((RING, self.n_conjunctions + 1), np.uint64)
         cdef double[:, ::1] scores = scores_array
         cdef uint64_t[:, ::1] buffer = buffer_array
-        cdef NetworkBuffers buffers = self.network_buffers()
+        cdef int32_t[::1] outputs = self.network_outputs()
         if context.view.n:
             with nogil:
                 context.mark_places()
-                self.score_tokens(context, context.offsets, &scores[0, 0], buffer, buffers)
+                self.score_tokens(context, context.offsets, &scores[0, 0], buffer, &outputs[0])
         return scores_array
 
     def network_scores(self, tokens, sentence_offsets):
@@ -473,20 +463,22 @@ cdef class Extractor:
         cdef Py_ssize_t s, i
         if self.network is None or not context.view.n:
             return scores_array
-        cdef NetworkBuffers buffers = self.network_buffers()
+        cdef int32_t[::1] outputs = self.network_outputs()
         with nogil:
             context.mark_places()
             for s in range(context.offsets.shape[0] - 1):
                 context.describe(s, self.gazetteers)
                 for i in range(context.offsets[s], context.offsets[s + 1]):
-                    self.add_network(context, i, context.offsets[s], context.offsets[s + 1], &scores[i, 0], buffers)
+                    self.add_network(context, i, context.offsets[s], context.offsets[s + 1], &scores[i, 0],
+                                     &outputs[0])
         return scores_array
 
-    cdef NetworkBuffers network_buffers(self):
-        return NetworkBuffers(self.network.units, self.network.n_tags) if self.network is not None else None
+    cdef object network_outputs(self):
+        """Return memory for the outputs of the network, whose tags may differ from those of the weights."""
+        return np.empty(1 if self.network is None else self.network.n_outputs, np.int32)
 
     cdef inline void add_network(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
-                                 double* scores, NetworkBuffers buffers) noexcept nogil:
+                                 double* scores, int32_t* outputs) noexcept nogil:
         """Add the scores of the network to those of a token in the sentence ``begin:end``."""
         cdef const int8_t* rows[2 * FARTHEST + 1]
         cdef Py_ssize_t w, reach = self.network.window // 2
@@ -494,7 +486,7 @@ cdef class Extractor:
             self.prefetch_products(context, context.types[token + reach + LOOK_AHEAD])
         for w in range(self.network.window):
             rows[w] = context.store.row_of(context.type_at(token + w - reach, begin, end))
-        self.network.add_scores(rows, position_of(&context.view, token), scores, &buffers.sums[0], &buffers.products[0])
+        self.network.add_scores(rows, position_of(&context.view, token), scores, outputs)
 
     cdef inline void prefetch_products(self, Context context, Py_ssize_t type) noexcept nogil:
         """Prefetch the products of a word."""
@@ -503,7 +495,7 @@ cdef class Extractor:
             prefetch(context.store.row_of(type) + offset)
 
     cdef void score_tokens(self, Context context, const int64_t[::1] offsets, double* scores,
-                           uint64_t[:, ::1] buffer, NetworkBuffers buffers) noexcept nogil:
+                           uint64_t[:, ::1] buffer, int32_t* outputs) noexcept nogil:
         """Compute the scores of all tokens in a pipeline of four stages, so that each stage prefetches for the next.
 
         Token i computes its keys, token i - 1 drops keys that certainly have no weights, token i - 2 looks up its
@@ -526,7 +518,7 @@ cdef class Extractor:
                     self.weights.prefetch_filter(row[k])
                 n_sums[i % 2] = self.find_word_sums(context, i, offsets[s], offsets[s + 1], sums[i % 2])
                 if self.network is not None:
-                    self.add_network(context, i, offsets[s], offsets[s + 1], scores + i * self.n_tags, buffers)
+                    self.add_network(context, i, offsets[s], offsets[s + 1], scores + i * self.n_tags, outputs)
             if 1 <= i <= n:
                 add_rows(scores + (i - 1) * self.n_tags, sums[(i - 1) % 2], n_sums[(i - 1) % 2], self.n_tags)
                 j = (i - 1) % RING

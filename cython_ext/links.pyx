@@ -5,7 +5,6 @@ import numpy as np
 
 cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
-from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -15,34 +14,8 @@ from herdner._ext.spellings cimport (
     BEGINS_CAPITAL, BEGINS_SMALL, IN_CAPITALS, OPENS, TokenSpellings, Spelling,
 )
 
-cdef extern from "Python.h":
-    bint Py_UNICODE_ISUPPER(Py_UCS4) nogil
-    bint Py_UNICODE_ISALPHA(Py_UCS4) nogil
-
 cdef enum:
     MAX_BULLETS = 3  # tokens without letters before the first word of a sentence: "1 .", "--", "(4)"
-
-
-cdef inline bint has_letters(str word, Py_ssize_t n_letters) noexcept:
-    cdef Py_ssize_t i
-    for i in range(PyUnicode_GET_LENGTH(word)):
-        if n_letters <= 0:
-            break
-        n_letters -= Py_UNICODE_ISALPHA(PyUnicode_READ_CHAR(word, i))
-    return n_letters <= 0
-
-
-def capitalised_tokens(list tokens not None, Py_ssize_t min_letters):
-    """Return the tokens that begin with a capital and have at least ``min_letters`` letters: list[int], ascending."""
-    cdef Py_ssize_t token
-    cdef str word
-    cdef list result = []
-    for token in range(len(tokens)):
-        word = tokens[token]
-        if (word is not None and PyUnicode_GET_LENGTH(word) and Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(word, 0))
-                and has_letters(word, min_letters)):
-            result.append(token)
-    return result
 
 
 def checked_borders(sentence_offsets, Py_ssize_t n_tokens):

@@ -133,13 +133,14 @@ cdef class CompiledNetwork:
         network_limit(vector, -127, 127, n)
         network_multiply(rows, &self.hidden[0, 0, 0, 0], vector, self.row_width, self.n_pairs, self.shift)
 
-    cdef void add_scores(self, const int8_t** rows, const uint64_t* position, double* scores, int16_t* sums,
+    cdef void add_scores(self, const int8_t** rows, const uint64_t* position, double* scores,
                          int32_t* products) noexcept nogil:
         """Add the scores of a token to ``scores``.
 
         ``rows`` are the products of each word of the window, and ``position`` are the attributes of the token's
-        position. ``sums`` [units] and ``products`` [tags of the network] are overwritten.
+        position. ``products`` [tags of the network] are overwritten.
         """
+        cdef int16_t sums[MOST_UNITS]
         cdef Py_ssize_t w, k
         cdef uint64_t value
         cdef int32_t best

@@ -136,7 +136,7 @@ def make_entities(type kind not None, spans not None, str text not None, token_s
     cdef Py_ssize_t i, first, end, n = starts.shape[0]
     cdef int64_t begin, stop
     cdef list entities = []
-    cdef object span, entity
+    cdef object span
     check_class(kind)
     if confidences is not None:
         numbers = owned(confidences, np.float64, 1, "confidences")
@@ -154,15 +154,20 @@ def make_entities(type kind not None, spans not None, str text not None, token_s
         if not 0 <= first < end <= n:
             raise IndexError(f"the span {span} is not within {n} tokens")
         begin, stop = starts[first], ends[end - 1]
-        entity = allocated(kind, 0)
-        PyObject_GenericSetAttr(entity, "start", begin)
-        PyObject_GenericSetAttr(entity, "end", stop)
-        PyObject_GenericSetAttr(entity, "label", (<tuple> span)[2])
-        PyObject_GenericSetAttr(entity, "text", PyUnicode_Substring(text, begin, stop))
-        PyObject_GenericSetAttr(entity, "confidence", None if numbers is None else numbers[i])
-        PyObject_GenericSetAttr(entity, "name_id", None)
-        entities.append(entity)
+        entities.append(entity_of(kind, begin, stop, (<tuple> span)[2], PyUnicode_Substring(text, begin, stop),
+                                  None if numbers is None else numbers[i], None))
     return tuple(entities)
+
+
+cdef object entity_of(type kind, start, end, label, text, confidence, name_id):
+    cdef object entity = allocated(kind, 0)
+    PyObject_GenericSetAttr(entity, "start", start)
+    PyObject_GenericSetAttr(entity, "end", end)
+    PyObject_GenericSetAttr(entity, "label", label)
+    PyObject_GenericSetAttr(entity, "text", text)
+    PyObject_GenericSetAttr(entity, "confidence", confidence)
+    PyObject_GenericSetAttr(entity, "name_id", name_id)
+    return entity
 
 
 def with_name_ids(tuple entities not None, list ids not None):
@@ -172,7 +177,7 @@ def with_name_ids(tuple entities not None, list ids not None):
     """
     cdef Py_ssize_t i
     cdef list copies = []
-    cdef object entity, copy
+    cdef object entity
     cdef type kind = None
     ids = list(ids)  # attributes of the entities may run any code
     if len(entities) != len(ids):
@@ -182,9 +187,5 @@ def with_name_ids(tuple entities not None, list ids not None):
         if type(entity) is not kind:
             kind = type(entity)
             check_class(kind)
-        copy = allocated(kind, 0)
-        for name in ("start", "end", "label", "text", "confidence"):
-            PyObject_GenericSetAttr(copy, name, getattr(entity, name))
-        PyObject_GenericSetAttr(copy, "name_id", ids[i])
-        copies.append(copy)
+        copies.append(entity_of(kind, entity.start, entity.end, entity.label, entity.text, entity.confidence, ids[i]))
     return tuple(copies)

@@ -33,5 +33,5 @@ cdef class CompiledNetwork:
 
     cdef object in_lanes(self, hidden)
     cdef void describe(self, const TypeRecord* record, int8_t* rows) noexcept nogil
-    cdef void add_scores(self, const int8_t** rows, const uint64_t* position, double* scores, int16_t* sums,
+    cdef void add_scores(self, const int8_t** rows, const uint64_t* position, double* scores,
                          int32_t* products) noexcept nogil

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import capitalised_tokens, checked_borders, company_links, name_tokens, same_words
+from herdner._ext.links import checked_borders, company_links, name_tokens, same_words
 from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Int32s, Int64s
 from herdner.base.checks import check_integer
@@ -309,8 +309,9 @@ class LastName(_NameRule):
                 pairs += [(earlier, begin) for earlier in full[word]]
             elif 2 <= end - begin <= LONGEST_NAME:
                 first = begin if self.any_word else end - 1
-                for token in capitalised_tokens(tokens[first:end], 2):
-                    full[tokens[first + token].casefold()].append(first + token)
+                for token in range(first, end):
+                    if sum(map(str.isalpha, tokens[token])) >= 2:  # no initial
+                        full[tokens[token].casefold()].append(token)
         return _rows(pairs)
 
 

@@ -129,7 +129,6 @@ def compile_directly() -> None:
         identity,
         influence,
         likelihood,
-        links,
         memory,
         strings,
         variation,
@@ -159,7 +158,6 @@ def compile_directly() -> None:
         np.array([0, 1, 0], np.int32), np.array([0, 2, 3]), allowed[:2], np.array([0, 1], np.int32),
         np.zeros((2, 3), np.int32),
     )  # fmt: skip
-    links.capitalised_tokens(["Ada", "met", "Babbage"], 2)
     matrix = np.array([0, 2, 4, 6]), np.array([1, 2, 0, 2, 0, 1], np.int32), rng.random(6)
     made = influence.InfluenceMatrix(*matrix)
     q, rows = rng.random((5, 3)), np.ones((5, 3))

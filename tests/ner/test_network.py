@@ -76,6 +76,13 @@ def test_compiled_scores_equal_those_of_numpy_exactly(sentences, seed, data):
     np.testing.assert_array_equal(scores_of(model(network, tags), document), expected)
 
 
+def test_a_network_may_have_many_more_tags_than_the_model():
+    network = random_network([*TAGS, *(f"B-{i}" for i in range(3000))], N_WORDS)
+    document = Document.from_tokens([WORDS] * 3)
+    expected = numpy_scores(network, LEXICON, document.tokens, document.sentence_offsets, TAGS[:2])
+    np.testing.assert_array_equal(scores_of(model(network, TAGS[:2]), document), expected)
+
+
 LOOPS = """
 #include "network_loops.h"
 #define LOOP(name) \\
