@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from hashing cimport Slot
 
-from herdner._ext.memory cimport Memory, owned, require, require_offsets
+from herdner._ext.memory cimport Memory, owned, require, require_offsets, require_range
 
 cdef uint64_t SLOT_SEED = int.from_bytes(os.urandom(8), "little")
 
@@ -64,8 +64,7 @@ cdef class Bundler:
         require(n_features + <int64_t> room < <int64_t> 1 << 31, "there are too many features")
         require(values is None or values.shape[0] == n, "each use needs a value")
         self.ends = np.array(starts[:starts.shape[0] - 1])
-        for i in range(n):
-            require(0 <= self.uses[i] < n_features, "uses must be features that exist")
+        require_range(self.uses, 0, n_features, "uses must be features that exist")
         self.values = None if values is None else np.array(values)
         self.totals = np.zeros(n_features, np.int32)
         self.n_features, self.n_bundles = n_features, 0
@@ -164,61 +163,67 @@ def bundle(uses, starts, const double[::1] values, int32_t n_dense, int32_t n_fe
     cdef Memory borders = owned(starts, np.int64, 1, "starts")
     cdef const int64_t[::1] first = borders
     cdef Bundler b = Bundler(uses, borders, values, n_features)
-    cdef Py_ssize_t n = b.ends.shape[0], t, i, n_rows = 0, r
-    cdef int64_t n_runs = 0, n_single = 0, n_columns = 0, n_entries = 0
-    cdef int32_t run, feature
-    cdef int32_t[::1] row_of = np.full(n_features + b.n_bundles, -1, np.int32)
+    cdef Py_ssize_t n = b.ends.shape[0], m = b.uses.shape[0], t, i
+    cdef int32_t run
+    cdef int32_t[::1] row_of = np.full(n_features + b.n_bundles, -1, np.int32), runs = np.empty(m, np.int32)
+    cdef FeatureRows tokens = FeatureRows(n, m)
+    cdef int32_t n_rows = 0
+    numbers = None if values is None else np.ones(m)
+    cdef double[::1] entry_values = numbers
     for t in range(n):
         for i in range(first[t], b.ends[t]):
             run = b.uses[i]
             if run < 0 or run < n_features and run >= n_dense and b.totals[run] < FEWEST:
-                n_single += 1
-                continue
-            n_runs += 1
-            if row_of[run] < 0:
-                row_of[run] = <int32_t> n_rows
-                n_rows += 1
-                while run >= 0:
-                    feature = b.last_feature(run)
-                    n_columns += feature < n_dense
-                    n_entries += feature >= n_dense
-                    run = b.rest(run)
-    token_layout, row_layout = layout(n, n_runs, n_single), layout(n_rows, n_columns, n_entries)
-    numbers = None if values is None else np.ones(n_single)
-    cdef int32_t[::1] columns = token_layout[0], entries = token_layout[2], runs = np.empty(n_rows, np.int32)
-    cdef int64_t[::1] column_starts = token_layout[1], entry_starts = token_layout[3]
-    cdef double[::1] entry_values = numbers
-    n_columns = n_entries = 0
-    for t in range(n):
-        for i in range(first[t], b.ends[t]):
-            run = b.uses[i]
-            if run >= 0 and row_of[run] >= 0:
-                columns[n_columns], runs[row_of[run]] = row_of[run], run
-                n_columns += 1
-            else:
-                entries[n_entries] = (run if run >= 0 else -1 - run) - n_dense
                 if values is not None:
-                    entry_values[n_entries] = b.values[i]
-                n_entries += 1
-        column_starts[t + 1], entry_starts[t + 1] = n_columns, n_entries
-    columns, column_starts, entries, entry_starts = row_layout
-    n_columns = n_entries = 0
-    for r in range(n_rows):
-        run = runs[r]
+                    entry_values[tokens.n_entries] = b.values[i]
+                tokens.add_entry((run if run >= 0 else -1 - run) - n_dense)
+                continue
+            if row_of[run] < 0:
+                row_of[run], runs[n_rows] = n_rows, run
+                n_rows += 1
+            tokens.add_column(row_of[run])
+        tokens.end_row()
+    cdef FeatureRows rows = FeatureRows(n_rows, m)  # a row occurs at a token, whose features it does not exceed
+    for t in range(n_rows):
+        run = runs[t]
         while run >= 0:
-            feature = b.last_feature(run)
-            if feature < n_dense:
-                columns[n_columns] = feature
-                n_columns += 1
+            if b.last_feature(run) < n_dense:
+                rows.add_column(b.last_feature(run))
             else:
-                entries[n_entries] = feature - n_dense
-                n_entries += 1
+                rows.add_entry(b.last_feature(run) - n_dense)
             run = b.rest(run)
-        column_starts[r + 1], entry_starts[r + 1] = n_columns, n_entries
-    return token_layout, row_layout, numbers
+        rows.end_row()
+    return tokens.arrays(), rows.arrays(), None if values is None else numbers[:tokens.n_entries]
 
 
-cdef layout(int64_t n_rows, int64_t n_columns, int64_t n_entries):
-    """Return the empty arrays of a layout."""
-    starts = np.zeros((2, n_rows + 1), np.int64)
-    return np.empty(n_columns, np.int32), starts[0], np.empty(n_entries, np.int32), starts[1]
+@cython.internal
+@cython.final
+cdef class FeatureRows:
+    """Columns and entries of n rows, which are added in order, at most ``most`` of each."""
+    cdef int32_t[::1] columns, entries
+    cdef int64_t[:, ::1] starts
+    cdef int64_t n_rows, n_columns, n_entries
+
+    def __cinit__(self, Py_ssize_t n, Py_ssize_t most):
+        self.columns, self.entries = np.empty(most, np.int32), np.empty(most, np.int32)
+        self.starts = np.zeros((2, n + 1), np.int64)
+
+    cdef inline int add_column(self, int32_t column) except -1:
+        self.columns[self.n_columns] = column
+        self.n_columns += 1
+        return 0
+
+    cdef inline int add_entry(self, int32_t entry) except -1:
+        self.entries[self.n_entries] = entry
+        self.n_entries += 1
+        return 0
+
+    cdef inline int end_row(self) except -1:
+        self.n_rows += 1
+        self.starts[0, self.n_rows], self.starts[1, self.n_rows] = self.n_columns, self.n_entries
+        return 0
+
+    cdef tuple arrays(self):
+        """Return (columns, column_starts, entries, entry_starts)."""
+        columns, entries = np.asarray(self.columns)[:self.n_columns], np.asarray(self.entries)[:self.n_entries]
+        return columns, np.asarray(self.starts[0]), entries, np.asarray(self.starts[1])

@@ -9,23 +9,19 @@ from libc.stdint cimport int64_t, uint8_t
 from herdner._ext.memory cimport owned, require
 
 
-def regressors(const double[::1] confidence not None, const double[::1] without_links not None, length, document,
-               double nearest, int64_t longest):
+cpdef object regressors(const double[::1] confidence, const double[::1] without_links, length, document,
+                        double nearest, int64_t longest):
     """Return the regressors of M entities: float64[4, M].
 
     The rows are the log-odds of ``confidence`` and of ``without_links``, the number of tokens after the first, and the
     mean of ``without_links`` over the entities of the same document. Probabilities are clipped to [``nearest``, 1 -
     ``nearest``], and lengths to ``longest``.
     """
-    return find_regressors(confidence, without_links, length, document, nearest, longest)
-
-
-cdef object find_regressors(const double[::1] confidence, const double[::1] without_links, length, document,
-                            double nearest, int64_t longest):
     cdef const int64_t[::1] lengths = owned(length, np.int64, 1, "length")
     cdef const int64_t[::1] documents = owned(document, np.int64, 1, "document")
     cdef Py_ssize_t i, n = confidence.shape[0]
     cdef int64_t n_documents = 0
+    require(confidence is not None and without_links is not None, "each entity needs two probabilities")
     require(without_links.shape[0] == n == lengths.shape[0] and documents.shape[0] == n,
             "each entity needs two probabilities, a length and a document")
     for i in range(n):
@@ -60,7 +56,7 @@ def calibrated(const double[::1] confidence not None, const double[::1] without_
     entities. The coefficients are those of `herdner.ner.calibration.Calibration`.
     """
     cdef double with_links, without, constant, weight, other_constant, total
-    cdef const double[:, ::1] rows = find_regressors(confidence, without_links, length, document, nearest, longest)
+    cdef const double[:, ::1] rows = regressors(confidence, without_links, length, document, nearest, longest)
     cdef const uint8_t[::1] has_links = is_linked.view(np.uint8)
     cdef Py_ssize_t i, n = rows.shape[1]
     with_links, without, constant = tuple(linked)  # raises ValueError unless there are three

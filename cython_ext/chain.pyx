@@ -23,7 +23,7 @@ from libc.string cimport memset
 
 from herdner._ext.batches cimport BAD_NUMBERS, Many, PairCounts, smooth_spans, spans_of
 from herdner._ext.links cimport add_link_messages, mark_touched
-from herdner._ext.memory cimport Memory, owned, require
+from herdner._ext.memory cimport Memory, owned, require, require_range
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_STATES, CHAIN_PATHS, CHAIN_STRETCHES, Workspace, chain_best_scores, chain_count_bad_numbers,
     chain_lane_best_scores, chain_lane_trace_back, chain_n_lanes, chain_path, chain_start_trace, chain_stretches,
@@ -288,13 +288,10 @@ cdef int check_outputs(const double[:, ::1] unary, const double[:, :, ::1] table
 cdef int check_spans(const int64_t[::1] offsets, const int32_t[::1] states, int64_t n_states,
                      const int64_t[::1] starts, const int64_t[::1] ends) except -1:
     """Raise ValueError unless the spans are sorted, not empty and inside sequences, and the states exist."""
-    cdef Py_ssize_t t, k, s = 0
-    cdef bint exist = True
+    cdef Py_ssize_t k, s = 0
     require(states.shape[0] == offsets[offsets.shape[0] - 1], "each token needs a state")
     require(starts.shape[0] == ends.shape[0], "each span needs a start and an end")
-    for t in range(states.shape[0]):
-        exist &= 0 <= states[t] < n_states
-    require(exist, "states must be columns of unary")
+    require_range(states, 0, n_states, "states must be columns of unary")
     for k in range(starts.shape[0]):
         require(starts[k] >= (starts[k - 1] if k else 0), "spans must be sorted by their starts")
         while s < offsets.shape[0] - 1 and offsets[s + 1] <= starts[k]:

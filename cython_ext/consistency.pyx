@@ -10,6 +10,8 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
+from herdner._ext.memory cimport require, require_offsets, require_range
+
 cdef enum:
     MOST_AXES = 64
 
@@ -65,26 +67,21 @@ def possible_states(sizes, scope_at, scopes, table_at, tables):
     cdef bint has_changed
     cdef int64_t[::1] factor_at, factors_of, queue
     cdef unsigned char[::1] is_possible, is_supported, is_waiting
-    if n_factors < 0 or table_at_.shape[0] != n_factors + 1 or scope_at_[0] != 0 or table_at_[0] != 0 or \
-            scope_at_[n_factors] != scopes_.shape[0] or table_at_[n_factors] != tables_.shape[0]:
-        raise ValueError("the arrays of a graph do not fit each other")
+    require(n_factors >= 0 and table_at_.shape[0] == n_factors + 1, "the arrays of a graph do not fit each other")
+    require_offsets(np.asarray(scope_at_), scopes_.shape[0], "scope_at")
+    require_offsets(np.asarray(table_at_), tables_.shape[0], "table_at")
+    require_range(sizes_, 1, 1 << 31, "sizes must be at least 1")
+    require_range(scopes_, 0, n, "a scope must name variables of the graph")
     state_at = np.zeros(n + 1, np.int64)
     for v in range(n):
-        if sizes_[v] < 1:
-            raise ValueError("sizes must be at least 1")
         state_at[v + 1] = state_at[v] + sizes_[v]
     for f in range(n_factors):
-        if not 0 <= scope_at_[f] <= scope_at_[f + 1] <= scopes_.shape[0] or scope_at_[f + 1] - scope_at_[f] > MOST_AXES:
-            raise ValueError("the scopes do not fit the graph")
+        require(scope_at_[f + 1] - scope_at_[f] <= MOST_AXES, "a table can have at most 64 variables")
         cells = 1
         for e in range(scope_at_[f], scope_at_[f + 1]):
-            if not 0 <= scopes_[e] < n:
-                raise ValueError("a scope must name variables of the graph")
-            cells *= sizes_[scopes_[e]]
-            if cells > tables_.shape[0]:
-                raise ValueError("a table must have one cell for each joint state of its variables")
-        if table_at_[f] < 0 or table_at_[f + 1] - table_at_[f] != cells:
-            raise ValueError("a table must have one cell for each joint state of its variables")
+            cells = min(cells * sizes_[scopes_[e]], <int64_t> tables_.shape[0] + 1)
+        require(table_at_[f + 1] - table_at_[f] == cells,
+                "a table must have one cell for each joint state of its variables")
     owners = np.repeat(np.arange(n_factors, dtype=np.int64), np.diff(np.asarray(scope_at_)))
     factors_of = owners[np.argsort(np.asarray(scopes_), kind="stable")]
     factor_at = np.concatenate([[0], np.cumsum(np.bincount(np.asarray(scopes_), minlength=n))]).astype(np.int64)

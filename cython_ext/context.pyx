@@ -21,7 +21,7 @@ cdef enum:
 
 cdef class Context:
     cdef int allocate(self, TypeStore store, const int32_t[::1] types, sentence_offsets, documents,
-                      Py_ssize_t n_position) except -1:
+                      Py_ssize_t n_position, WordTable gazetteers) except -1:
         """Allocate the arrays of one call.
 
         ``types`` [n]: the index of each token's word in the store; ``sentence_offsets`` int64[S + 1]; ``documents``
@@ -43,7 +43,7 @@ cdef class Context:
         cdef uint64_t[:, ::1] position_view = position
         self.arrays = [words, links, position]
         self.topics = None
-        self.store, self.offsets, self.types = store, offsets, types
+        self.store, self.offsets, self.types, self.gazetteers = store, offsets, types, gazetteers
         self.view.n, self.view.n_position = n, n_position
         self.view.words = <const TypeRecord**> &words_view[0]
         self.view.previous, self.view.next = &links_view[0, 0], &links_view[1, 0]
@@ -126,17 +126,17 @@ cdef class Context:
             link_document(&self.view, &self.offsets[0], self.documents[d], self.documents[d + 1])
             self.view.first_slot += self.view.n_slots
 
-    cdef void describe(self, Py_ssize_t s, WordTable gazetteers) noexcept nogil:
+    cdef void describe(self, Py_ssize_t s) noexcept nogil:
         """Compute the position attributes of a sentence; they replace those of the previous sentence."""
         cdef Py_ssize_t i, k
-        self.view.begin = self.offsets[s]
-        describe_sentence(&self.view, self.offsets[s], self.offsets[s + 1])
+        self.view.begin, self.view.end = self.offsets[s], self.offsets[s + 1]
+        describe_sentence(&self.view, self.view.begin, self.view.end)
         if self.topics is not None:
-            for i in range(self.offsets[s], self.offsets[s + 1]):
+            for i in range(self.view.begin, self.view.end):
                 for k in range(N_TOPICS):
                     position_of(&self.view, i)[TOPIC + k] = self.topics[s, k]
-        if gazetteers is not None:
-            mark_gazetteers(&self.view, self.offsets[s], self.offsets[s + 1], gazetteers)
+        if self.gazetteers is not None:
+            mark_gazetteers(&self.view, self.view.begin, self.view.end, self.gazetteers)
 
     cdef Py_ssize_t other_occurrences(self, Py_ssize_t token, Py_ssize_t most, int32_t* places) noexcept nogil:
         """Write the nearest other occurrences of a capitalised token's group to ``places`` and return their number.

@@ -23,7 +23,7 @@ from herdner._ext.context cimport (
     beside, checked_topics, position_of,
 )
 from herdner._ext.feature_tables cimport FeatureWeights, WordTable
-from herdner._ext.memory cimport own, owned, require, require_offsets
+from herdner._ext.memory cimport own, owned, require, require_offsets, require_range
 from herdner._ext.network cimport CompiledNetwork
 from herdner._ext.spellings cimport TokenSpellings
 from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, WORD, TypeStore
@@ -78,11 +78,7 @@ cdef class Words:
 
     def __cinit__(self, TypeStore store not None, types):
         cdef const int32_t[::1] own_types = owned(types, np.int32, 1, "types")
-        cdef Py_ssize_t i, n_types = store.n_types
-        cdef bint exist = True
-        for i in range(own_types.shape[0]):
-            exist &= 0 <= own_types[i] < n_types
-        require(exist, "tokens must be words of the store")
+        require_range(own_types, 0, store.n_types, "tokens must be words of the store")
         self.store, self.types = store, own_types
 
     def spellings(self):
@@ -156,22 +152,17 @@ cdef class Extractor:
 
     cdef int check_plan(self) except -1:
         """Raise ValueError unless all attributes and offsets of templates exist, and set ``reach``."""
-        cdef Py_ssize_t t
         require(0 <= self.window <= FARTHEST and 0 <= self.n_occurrences <= MOST_OCCURRENCES, "the window is too wide")
         require(self.singles.shape[1] == 2 == self.items.shape[1], "templates have an attribute and an offset")
         require(self.single_seeds.shape[0] == self.singles.shape[0], "each template needs a seed")
         require(self.elsewhere_seeds.shape[0] == self.elsewhere.shape[0] and self.elsewhere_seeds.shape[1] == 2,
                 "each template needs a seed for both neighbours")
-        for t in range(self.singles.shape[0]):
-            require(0 <= self.singles[t, 0] < N_TYPE_ATTRIBUTES and -self.window <= self.singles[t, 1] <= self.window,
-                    "templates must use attributes of words in the window")
-        for t in range(self.elsewhere.shape[0]):
-            require(0 <= self.elsewhere[t] < N_TYPE_ATTRIBUTES, "templates must use attributes of words")
-        self.reach = 0
-        for t in range(self.items.shape[0]):
-            require(0 <= self.items[t, 0] < N_TYPE_ATTRIBUTES + self.n_position
-                    and -FARTHEST <= self.items[t, 1] <= FARTHEST, "templates must use attributes that exist")
-            self.reach = max(self.reach, abs(<Py_ssize_t> self.items[t, 1]))
+        require_range(self.singles[:, 0], 0, N_TYPE_ATTRIBUTES, "templates must use attributes of words")
+        require_range(self.singles[:, 1], -self.window, self.window + 1, "templates must use words in the window")
+        require_range(self.elsewhere, 0, N_TYPE_ATTRIBUTES, "templates must use attributes of words")
+        require_range(self.items[:, 0], 0, N_TYPE_ATTRIBUTES + self.n_position, "templates must use known attributes")
+        require_range(self.items[:, 1], -FARTHEST, FARTHEST + 1, "templates must use offsets of at most 9")
+        self.reach = np.abs(np.asarray(self.items)[:, 1]).max(initial=0)
         return 0
 
     cdef void name_sources(self):
@@ -294,19 +285,20 @@ cdef class Extractor:
         cdef Words words = tokens if isinstance(tokens, Words) else self.words(tokens)
         require(words.store.owner is self.identity, "these words belong to another extractor")
         cdef Context context = Context.__new__(Context)
-        context.allocate(words.store, words.types, offsets, documents, self.n_position)
+        context.allocate(words.store, words.types, offsets, documents, self.n_position, self.gazetteers)
         context.make_room()
         context.read_topics(self.topics)
         return context
 
-    cdef void find_sources(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
-                           const uint64_t** sources) noexcept nogil:
+    cdef void find_sources(self, Context context, Py_ssize_t token, const uint64_t** sources) noexcept nogil:
         """Fill ``sources`` with the attributes of the words at offsets -reach to reach, then those of the positions."""
         cdef Py_ssize_t offset, n = 2 * self.reach + 1
         for offset in range(-self.reach, self.reach + 1):
-            sources[offset + self.reach] = context.record_at(token + offset, begin, end).attributes
-            sources[offset + self.reach + n] = (position_of(&context.view, token + offset)
-                                                if begin <= token + offset < end else &self.nothing[0])
+            sources[offset + self.reach] = context.record_at(token + offset).attributes
+            sources[offset + self.reach + n] = (
+                position_of(&context.view, token + offset)
+                if context.view.begin <= token + offset < context.view.end else &self.nothing[0]
+            )
 
     cdef Py_ssize_t conjunction_keys(self, const uint64_t** sources, uint64_t* keys, Origin* origins) noexcept nogil:
         """Write the keys of the conjunctions, and their templates to ``origins`` unless NULL; return their number."""
@@ -360,22 +352,22 @@ cdef class Extractor:
                         n += 1
         return n
 
-    cdef Py_ssize_t token_keys(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
-                               uint64_t* keys, Origin* origins) noexcept nogil:
-        """Write all keys of a token in the sentence ``begin:end``, and their ``origins`` unless NULL; return their
-        number."""
+    cdef Py_ssize_t token_keys(self, Context context, Py_ssize_t token, uint64_t* keys,
+                               Origin* origins) noexcept nogil:
+        """Write all keys of a token, and their ``origins`` unless NULL; return their number."""
         cdef Py_ssize_t t, n = 0, k
         cdef uint64_t value
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
+        context.enter(token)
         for t in range(self.singles.shape[0]):
-            value = context.record_at(token + self.singles[t, 1], begin, end).attributes[self.singles[t, 0]]
+            value = context.record_at(token + self.singles[t, 1]).attributes[self.singles[t, 0]]
             if value:
                 keys[n] = combine(self.single_seeds[t], value)
                 if origins != NULL:
                     origins[n].template, origins[n].place = <int32_t> t, <int32_t> token
                 n += 1
         n += self.neighbour_keys(context, token, keys + n, NULL if origins == NULL else origins + n)
-        self.find_sources(context, token, begin, end, sources)
+        self.find_sources(context, token, sources)
         k = n
         n += self.conjunction_keys(sources, keys + n, NULL if origins == NULL else origins + n)
         if origins != NULL:
@@ -389,16 +381,13 @@ cdef class Extractor:
         A key that occurs twice counts twice.
         """
         cdef Context context = self.context(tokens, sentence_offsets, None)
-        cdef const int64_t[::1] offsets = context.offsets
-        cdef Py_ssize_t n = context.view.n, s, i, k = 0
+        cdef Py_ssize_t n = context.view.n, i, k = 0
         cdef int64_t[::1] starts = np.zeros(n + 1, np.int64)
         cdef uint64_t[::1] keys = np.empty(n * self.max_keys + 1, np.uint64)
         context.mark_places()
-        for s in range(offsets.shape[0] - 1):
-            context.describe(s, self.gazetteers)
-            for i in range(offsets[s], offsets[s + 1]):
-                k += self.token_keys(context, i, offsets[s], offsets[s + 1], &keys[k], NULL)
-                starts[i + 1] = k
+        for i in range(n):
+            k += self.token_keys(context, i, &keys[k], NULL)
+            starts[i + 1] = k
         return np.asarray(starts), np.asarray(keys)[:k].copy()
 
     def origins(self, tokens, sentence_offsets, chosen):
@@ -411,27 +400,22 @@ cdef class Extractor:
         """
         cdef const int64_t[::1] places = owned(chosen, np.int64, 1, "chosen")
         cdef Context context = self.context(tokens, sentence_offsets, None)
-        cdef const int64_t[::1] offsets = context.offsets
-        cdef Py_ssize_t n = context.view.n, m = places.shape[0], i, j, s, k = 0
+        cdef Py_ssize_t n = context.view.n, m = places.shape[0], i, j, k = 0
         cdef int64_t[::1] starts = np.zeros(m + 1, np.int64)
         cdef uint64_t[::1] keys = np.empty(m * self.max_keys + 1, np.uint64)
         cdef int32_t[:, ::1] origins = np.empty((m * self.max_keys + 1, 2), np.int32)
         cdef uint64_t[:, ::1] attributes = np.empty((n, N_TYPE_ATTRIBUTES + self.n_position), np.uint64)
         context.mark_places()
-        for s in range(offsets.shape[0] - 1):
-            context.describe(s, self.gazetteers)
-            for i in range(offsets[s], offsets[s + 1]):
-                for j in range(N_TYPE_ATTRIBUTES):
-                    attributes[i, j] = context.view.words[i].attributes[j]
-                for j in range(self.n_position):
-                    attributes[i, N_TYPE_ATTRIBUTES + j] = position_of(&context.view, i)[j]
+        for i in range(n):
+            context.enter(i)
+            for j in range(N_TYPE_ATTRIBUTES):
+                attributes[i, j] = context.view.words[i].attributes[j]
+            for j in range(self.n_position):
+                attributes[i, N_TYPE_ATTRIBUTES + j] = position_of(&context.view, i)[j]
         for i in range(m):
             if not 0 <= places[i] < n:
                 raise ValueError(f"token {places[i]} does not exist: the document has {n} tokens")
-            s = context.view.sentence[places[i]]
-            context.describe(s, self.gazetteers)
-            k += self.token_keys(context, places[i], offsets[s], offsets[s + 1], &keys[k],
-                                 <Origin*> &origins[k, 0])
+            k += self.token_keys(context, places[i], &keys[k], <Origin*> &origins[k, 0])
             starts[i + 1] = k
         return np.asarray(starts), np.asarray(keys)[:k].copy(), np.asarray(origins)[:k].copy(), np.asarray(attributes)
 
@@ -452,7 +436,7 @@ cdef class Extractor:
         if context.view.n:
             with nogil:
                 context.mark_places()
-                self.score_tokens(context, context.offsets, &scores[0, 0], buffer, &outputs[0])
+                self.score_tokens(context, &scores[0, 0], buffer, &outputs[0])
         return scores_array
 
     def network_scores(self, tokens, sentence_offsets):
@@ -460,32 +444,30 @@ cdef class Extractor:
         cdef Context context = self.context(tokens, sentence_offsets, None)
         scores_array = np.zeros((context.view.n, self.n_tags))
         cdef double[:, ::1] scores = scores_array
-        cdef Py_ssize_t s, i
+        cdef Py_ssize_t i
         if self.network is None or not context.view.n:
             return scores_array
         cdef int32_t[::1] outputs = self.network_outputs()
         with nogil:
             context.mark_places()
-            for s in range(context.offsets.shape[0] - 1):
-                context.describe(s, self.gazetteers)
-                for i in range(context.offsets[s], context.offsets[s + 1]):
-                    self.add_network(context, i, context.offsets[s], context.offsets[s + 1], &scores[i, 0],
-                                     &outputs[0])
+            for i in range(context.view.n):
+                context.enter(i)
+                self.add_network(context, i, &scores[i, 0], &outputs[0])
         return scores_array
 
     cdef object network_outputs(self):
         """Return memory for the outputs of the network, whose tags may differ from those of the weights."""
-        return np.empty(1 if self.network is None else self.network.n_outputs, np.int32)
+        return np.empty(1 if self.network is None else self.network.n_outputs + self.network.units, np.int32)
 
-    cdef inline void add_network(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
-                                 double* scores, int32_t* outputs) noexcept nogil:
-        """Add the scores of the network to those of a token in the sentence ``begin:end``."""
+    cdef inline void add_network(self, Context context, Py_ssize_t token, double* scores,
+                                 int32_t* outputs) noexcept nogil:
+        """Add the scores of the network to those of a token in the current sentence."""
         cdef const int8_t* rows[2 * FARTHEST + 1]
         cdef Py_ssize_t w, reach = self.network.window // 2
         if token + reach + LOOK_AHEAD < context.view.n:
             self.prefetch_products(context, context.types[token + reach + LOOK_AHEAD])
         for w in range(self.network.window):
-            rows[w] = context.store.row_of(context.type_at(token + w - reach, begin, end))
+            rows[w] = context.store.row_of(context.type_at(token + w - reach))
         self.network.add_scores(rows, position_of(&context.view, token), scores, outputs)
 
     cdef inline void prefetch_products(self, Context context, Py_ssize_t type) noexcept nogil:
@@ -494,31 +476,29 @@ cdef class Extractor:
         for offset in range(0, self.network.row_width, 64):
             prefetch(context.store.row_of(type) + offset)
 
-    cdef void score_tokens(self, Context context, const int64_t[::1] offsets, double* scores,
-                           uint64_t[:, ::1] buffer, int32_t* outputs) noexcept nogil:
+    cdef void score_tokens(self, Context context, double* scores, uint64_t[:, ::1] buffer,
+                           int32_t* outputs) noexcept nogil:
         """Compute the scores of all tokens in a pipeline of four stages, so that each stage prefetches for the next.
 
         Token i computes its keys, token i - 1 drops keys that certainly have no weights, token i - 2 looks up its
         features and token i - 3 adds their weights. The sums of single words are located for token i and added for
         token i - 1. The scores of the network are added for token i.
         """
-        cdef Py_ssize_t n = context.view.n, i, j, k, s = -1, n_keys[RING], n_sums[2]
+        cdef Py_ssize_t n = context.view.n, i, j, k, n_keys[RING], n_sums[2]
         cdef const double* sums[2][MOST_SUMS]
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
         cdef uint64_t* row
         for i in range(n + 3):
             if i < n:
-                while offsets[s + 1] <= i:
-                    s += 1
-                    context.describe(s, self.gazetteers)
+                context.enter(i)
                 row = &buffer[i % RING, 0]
-                self.find_sources(context, i, offsets[s], offsets[s + 1], sources)
+                self.find_sources(context, i, sources)
                 n_keys[i % RING] = self.conjunction_keys(sources, row, NULL)
                 for k in range(n_keys[i % RING]):
                     self.weights.prefetch_filter(row[k])
-                n_sums[i % 2] = self.find_word_sums(context, i, offsets[s], offsets[s + 1], sums[i % 2])
+                n_sums[i % 2] = self.find_word_sums(context, i, sums[i % 2])
                 if self.network is not None:
-                    self.add_network(context, i, offsets[s], offsets[s + 1], scores + i * self.n_tags, outputs)
+                    self.add_network(context, i, scores + i * self.n_tags, outputs)
             if 1 <= i <= n:
                 add_rows(scores + (i - 1) * self.n_tags, sums[(i - 1) % 2], n_sums[(i - 1) % 2], self.n_tags)
                 j = (i - 1) % RING
@@ -545,14 +525,13 @@ cdef class Extractor:
             n_possible += self.weights.may_hold(key)
         return n_possible
 
-    cdef Py_ssize_t find_word_sums(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
-                                   const double** sums) noexcept nogil:
+    cdef Py_ssize_t find_word_sums(self, Context context, Py_ssize_t token, const double** sums) noexcept nogil:
         """Locate and prefetch the sums of single words for a token; return their number."""
         cdef int32_t places[2 * MOST_OCCURRENCES]
         cdef Py_ssize_t offset, k, side, n = 0
         cdef int32_t neighbour
         for offset in range(-self.window, self.window + 1):
-            sums[n] = self.sums_at(context, context.type_at(token + offset, begin, end), offset + self.window)
+            sums[n] = self.sums_at(context, context.type_at(token + offset), offset + self.window)
             n += 1
         for k in range(context.other_occurrences(token, self.n_occurrences, places)):
             for side in range(2):

@@ -519,23 +519,31 @@ cdef class Posting:
     cdef NameCluster name
 
 
+cdef struct FeatureList:
+    int items[MOST_FEATURES]
+    int n
+
+
+cdef inline int push(FeatureList* features, int feature) except -1:
+    if features.n == MOST_FEATURES:
+        raise OverflowError(f"a pair has at most {MOST_FEATURES} features")
+    features.items[features.n] = feature
+    features.n += 1
+    return 0
+
+
 @cython.final
 @cython.auto_pickle(False)
 cdef class WordFeatures:
     """Features of a pair of a mention and a name that depend on words, labels and genders only."""
 
-    cdef int features[MOST_FEATURES]
-    cdef int n_features
+    cdef FeatureList all
     cdef bint has_other_word  # a feature behind those that depend on positions
     cdef bint is_word_of_person, is_first_word  # features of words in front of the name
     cdef double score  # sum of the weights
 
     cdef int push(self, int feature) except -1:
-        if self.n_features == MOST_FEATURES:
-            raise OverflowError(f"a pair has at most {MOST_FEATURES} features")
-        self.features[self.n_features] = feature
-        self.n_features += 1
-        return 0
+        return push(&self.all, feature)
 
 
 @cython.final
@@ -649,16 +657,16 @@ cdef class Clustering:
         """Return the name with the highest score, or None if a new name has the highest one."""
         cdef NameCluster name, best = None
         cdef WordFeatures features
-        cdef int more[MOST_FEATURES]
-        cdef int n_more, k
+        cdef FeatureList more
+        cdef int k
         cdef Py_ssize_t i, n_rivals = len(candidates) - 1, latest = self.latest(candidates, position)
         cdef double score, highest = self.weights.values[new_feature(form)]
         for i in range(len(candidates)):
             name, features = <NameCluster> candidates[i], <WordFeatures> words[i]
-            n_more = position_features(name, features, position, self.is_sorted, latest, n_rivals, more)
+            position_features(name, features, position, self.is_sorted, latest, n_rivals, &more)
             score = features.score
-            for k in range(n_more):
-                score += self.weights.values[more[k]]
+            for k in range(more.n):
+                score += self.weights.values[more.items[k]]
             if score > highest:
                 best, highest = name, score
         return best
@@ -666,14 +674,14 @@ cdef class Clustering:
     cdef int add_rows(self, Py_ssize_t position, list candidates, list words, list rows) except -1:
         """Append the names of the features of each candidate to ``rows``."""
         cdef WordFeatures features
-        cdef int more[MOST_FEATURES]
-        cdef int n_more, k
+        cdef FeatureList more
+        cdef int k
         cdef Py_ssize_t i, n_rivals = len(candidates) - 1, latest = self.latest(candidates, position)
         for i in range(len(candidates)):
             features = <WordFeatures> words[i]
-            n_more = position_features(candidates[i], features, position, self.is_sorted, latest, n_rivals, more)
-            rows.append([FEATURES[features.features[k]] for k in range(features.n_features)]
-                        + [FEATURES[more[k]] for k in range(n_more)])
+            position_features(candidates[i], features, position, self.is_sorted, latest, n_rivals, &more)
+            rows.append([FEATURES[features.all.items[k]] for k in range(features.all.n)]
+                        + [FEATURES[more.items[k]] for k in range(more.n)])
         return 0
 
     cdef Py_ssize_t latest(self, list candidates, Py_ssize_t position) except? -2:
@@ -721,8 +729,8 @@ cdef class Clustering:
         features.is_word_of_person = form.is_person and not form.is_full
         features.is_first_word = best == FIRST_WORD
         if self.weights is not None:
-            for each in range(features.n_features):
-                features.score += self.weights.values[features.features[each]]
+            for each in range(features.all.n):
+                features.score += self.weights.values[features.all.items[each]]
         return features
 
     cdef int push_gender(self, WordFeatures features, MentionForm form, NameCluster name) except -1:
@@ -800,34 +808,26 @@ cdef dict find_pronouns(str text, list forms, list ends):
 
 
 cdef int position_features(NameCluster name, WordFeatures words, Py_ssize_t position, bint is_sorted, Py_ssize_t latest,
-                           Py_ssize_t n_rivals, int* features) except -1:
-    """Write the features of a pair that depend on positions and numbers to ``features``; return how many they are."""
+                           Py_ssize_t n_rivals, FeatureList* features) except -1:
+    """Fill ``features`` with the features of a pair that depend on positions and numbers."""
     cdef Py_ssize_t before = name.position_before(position, is_sorted)
-    cdef int n = 0
+    features.n = 0
     if before < 0:
-        features[n] = NOT_YET_MENTIONED
-        n += 1
+        push(features, NOT_YET_MENTIONED)
         if words.is_word_of_person:
-            features[n] = FIRST_WORD_BEFORE_NAME if words.is_first_word else WORD_BEFORE_NAME
-            n += 1
+            push(features, FIRST_WORD_BEFORE_NAME if words.is_first_word else WORD_BEFORE_NAME)
     else:
-        features[n] = (
-            IS_NEAR if position - before < NEAR else IS_FAR if position - before >= FAR else AT_MEDIUM_DISTANCE
-        )
-        n += 1
+        push(features, IS_NEAR if position - before < NEAR else IS_FAR if position - before >= FAR
+             else AT_MEDIUM_DISTANCE)
         if before == latest:
-            features[n] = NEAREST_NAME
-            n += 1
+            push(features, NEAREST_NAME)
     if n_rivals:
-        features[n] = ONE_RIVAL if n_rivals == 1 else SEVERAL_RIVALS
-        n += 1
+        push(features, ONE_RIVAL if n_rivals == 1 else SEVERAL_RIVALS)
     if name.n_mentions > 3:
-        features[n] = FREQUENT_NAME
-        n += 1
+        push(features, FREQUENT_NAME)
     if words.has_other_word:
-        features[n] = OTHER_SINGLE_WORD
-        n += 1
-    return n
+        push(features, OTHER_SINGLE_WORD)
+    return 0
 
 
 cdef int new_feature(MentionForm form) noexcept:

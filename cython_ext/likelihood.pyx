@@ -18,7 +18,7 @@ from hashing cimport Slot, mix
 
 from herdner._ext.batches cimport BATCH_SEQUENCES, Many, PairCounts
 from herdner._ext.bundles cimport KeyTable
-from herdner._ext.memory cimport own, owned, require, require_offsets
+from herdner._ext.memory cimport own, owned, require, require_offsets, require_range
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Workspace, chain_features, chain_score_rows, chain_spread_rows, in_lines, longest, node_marginals, smooth,
     total_log,
@@ -169,8 +169,8 @@ cdef class FeatureLayout:
         require(self.column_starts.shape[0] == n_rows + 1 == self.entry_starts.shape[0], "each row needs features")
         require_offsets(self.column_starts, self.columns.shape[0], "column_starts")
         require_offsets(self.entry_starts, self.entries.shape[0], "entry_starts")
-        require_below(self.columns, n_columns)
-        require_below(self.entries, n_entries)
+        require_range(self.columns, 0, n_columns, "uses must be columns that exist")
+        require_range(self.entries, 0, n_entries, "uses must be entries that exist")
 
     cdef chain_features features(self, const uint8_t[::1] entry_tags, const double[::1] values, int stride):
         """Return the addresses that loops read."""
@@ -185,14 +185,6 @@ cdef class FeatureLayout:
             if values is not None:
                 f.values = &values[0]
         return f
-
-
-cdef int require_below(const int32_t[::1] indices, Py_ssize_t n) except -1:
-    """Raise ``ValueError`` unless all indices are from 0 to n - 1."""
-    cdef Py_ssize_t i
-    for i in range(indices.shape[0]):
-        require(0 <= indices[i] < n, "uses must be columns and entries that exist")
-    return 0
 
 
 @cython.final
@@ -210,7 +202,7 @@ cdef class TrainingData:
     cdef Py_ssize_t n_dense, first
 
     def __cinit__(self, data, Py_ssize_t first, Py_ssize_t last):
-        cdef Py_ssize_t n, t, i
+        cdef Py_ssize_t n, i
         # Each attribute is read once, because it could have another value the next time.
         states, uses, allowed, values = np.asarray(data.states), np.asarray(data.uses), data.allowed, data.values
         self.n_dense, self.first = len(data.dense), first
@@ -236,8 +228,7 @@ cdef class TrainingData:
         require(self.allowed.shape[0] == n, "each token needs allowed tags")
         for i in range(self.entry_tags.shape[0]):
             require(self.entry_tags[i] < self.allowed.shape[1], "entries must have tags that exist")
-        for t in range(n):
-            require(-1 <= self.states[t] < self.allowed.shape[1], "states must be tags or -1")
+        require_range(self.states, -1, self.allowed.shape[1], "states must be tags or -1")
         require(self.n_dense + n_entries < 1 << 31, "there are too many weights")
         tokens, bundles, values = bundle(
             features_of(uses[begin:end], starts[offsets[first]:offsets[last] + 1] - begin, middles[here] - begin,

@@ -15,7 +15,7 @@ from cpython.buffer cimport (
 )
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_REFCNT
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
 
@@ -237,6 +237,16 @@ cdef int require(bint valid, str fault) except -1:
     if not valid:
         raise ValueError(fault)
     return 0
+
+
+@cython.boundscheck(False)
+cdef int require_range(const int32_t[:] values, int64_t first, int64_t end, str fault) except -1:
+    """Raise ValueError unless all values are from ``first`` to ``end`` - 1."""
+    cdef Py_ssize_t i
+    cdef bint is_inside = True
+    for i in range(values.shape[0]):
+        is_inside &= first <= values[i] < end
+    return require(is_inside, fault)
 
 
 cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1:

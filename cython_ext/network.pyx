@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 
 from prefetch cimport prefetch
 
-from herdner._ext.memory cimport own, require
+from herdner._ext.memory cimport own, require, require_range
 from herdner._ext.words cimport N_TYPE_ATTRIBUTES, TypeRecord
 
 cdef extern from "network_loops.h" nogil:
@@ -38,11 +38,18 @@ cdef enum:
     CODE_ROWS = 256
 
 
+cdef object first_rows(const int32_t[:, ::1] attributes, int n_attributes, str owner):
+    """Return the first row of the table of each attribute (index, number of bits), and the number of rows: int64."""
+    require(attributes.shape[1] == 2, "attributes need an index and the number of bits")
+    fault = f"a table of a network needs an attribute of {owner} and 1 to {MOST_BITS} bits"
+    require_range(attributes[:, 0], 0, n_attributes, fault)
+    require_range(attributes[:, 1], 1, MOST_BITS + 1, fault)
+    return np.append(0, np.cumsum(1 << np.asarray(attributes)[:, 1].astype(np.int64)))
+
+
 cdef class CompiledNetwork:
     def __cinit__(self, attributes, tables, codes, places, place_rows, hidden, bias, outputs, output_bias, int shift,
                   double scale, columns):
-        cdef Py_ssize_t t, k, n_codes
-        cdef int64_t n_rows = 0
         self.attributes = own(attributes, np.int32, 2, "attributes")
         self.tables = own(tables, np.int8, 2, "tables")
         self.codes = own(codes, np.uint8, 2, "codes")
@@ -60,33 +67,18 @@ cdef class CompiledNetwork:
         self.columns = own(columns, np.int32, 1, "columns")
         self.n_outputs, self.n_tags = self.outputs.shape[0], self.columns.shape[0]
         self.shift, self.scale = shift, scale
-        require(self.attributes.shape[1] == 2, "attributes need an index and the number of bits")
-        starts = np.zeros(self.attributes.shape[0] + self.codes.shape[1] + 1, np.int64)
-        for t in range(self.attributes.shape[0]):
-            require(0 <= self.attributes[t, 0] < N_TYPE_ATTRIBUTES and 1 <= self.attributes[t, 1] <= MOST_BITS,
-                    "a table of a network needs an attribute of words and 1 to 20 bits")
-            starts[t] = n_rows
-            n_rows += <int64_t> 1 << self.attributes[t, 1]
-        n_codes = self.codes.shape[1]
-        for k in range(n_codes):
-            starts[self.attributes.shape[0] + k] = n_rows
-            n_rows += CODE_ROWS
-        starts[len(starts) - 1] = n_rows
-        self.starts = own(starts, np.int64, 1, "starts")
-        require(n_rows == self.tables.shape[0], "the tables of a network must have a row for each value")
-        require(self.places.shape[1] == 2 and self.places.shape[0] <= MOST_PLACES,
-                "the positions of a network need at most 32 attributes, with an index and the number of bits")
-        place_starts, n_rows = np.zeros(self.places.shape[0] + 1, np.int64), 0
-        for t in range(self.places.shape[0]):
-            require(0 <= self.places[t, 0] < MOST_ATTRIBUTES and 1 <= self.places[t, 1] <= MOST_BITS,
-                    "a table of a network needs an attribute of positions and 1 to 20 bits")
-            place_starts[t] = n_rows
-            n_rows += <int64_t> 1 << self.places[t, 1]
-            self.n_attributes = max(self.n_attributes, self.places[t, 0] + 1)
-        self.place_starts = own(place_starts, np.int64, 1, "place_starts")
-        require(n_rows == self.place_rows.shape[0] and self.place_rows.shape[1] == self.units,
+        starts = first_rows(self.attributes, N_TYPE_ATTRIBUTES, "words")
+        codes = starts[-1] + CODE_ROWS * np.arange(1, self.codes.shape[1] + 1)
+        self.starts = own(np.append(starts, codes), np.int64, 1, "starts")
+        self.place_starts = own(first_rows(self.places, MOST_ATTRIBUTES, "positions"), np.int64, 1, "place_starts")
+        self.n_attributes = np.asarray(self.places)[:, 0].max(initial=-1) + 1
+        require(self.starts[self.starts.shape[0] - 1] == self.tables.shape[0],
+                "the tables of a network must have a row for each value")
+        require(self.places.shape[0] <= MOST_PLACES, "the positions of a network need at most 32 attributes")
+        require(self.place_starts[self.places.shape[0]] == self.place_rows.shape[0]
+                and self.place_rows.shape[1] == self.units,
                 "the positions of a network must have a row for each value")
-        require(self.attributes.shape[0] + n_codes <= MOST_TABLES, "a network has too many tables")
+        require(self.attributes.shape[0] + self.codes.shape[1] <= MOST_TABLES, "a network has too many tables")
         require(self.window % 2 == 1 and 1 <= self.window <= MOST_WORDS, "the window of a network is too wide")
         require(self.units <= MOST_UNITS and self.n_dimensions <= MOST_DIMENSIONS
                 and self.n_dimensions == self.tables.shape[1], "the hidden layer of a network has a wrong shape")
@@ -96,8 +88,7 @@ cdef class CompiledNetwork:
         require((np.abs(np.asarray(self.bias).astype(np.int64)) <= LARGEST_BIAS).all()
                 and (np.abs(np.asarray(self.output_bias).astype(np.int64)) <= LARGEST_OUTPUT_BIAS).all(),
                 "a bias of a network is too large")
-        for k in range(self.n_tags):
-            require(-1 <= self.columns[k] < self.n_outputs, "columns must be tags of the network, or -1")
+        require_range(self.columns, -1, self.n_outputs, "columns must be tags of the network, or -1")
 
     cdef object in_lanes(self, hidden):
         """Return the matrices of the hidden layer, one below the other, in the layout of `network_multiply`.
@@ -138,9 +129,9 @@ cdef class CompiledNetwork:
         """Add the scores of a token to ``scores``.
 
         ``rows`` are the products of each word of the window, and ``position`` are the attributes of the token's
-        position. ``products`` [tags of the network] are overwritten.
+        position. ``products`` [tags of the network + units] is scratch memory.
         """
-        cdef int16_t sums[MOST_UNITS]
+        cdef int16_t* sums = <int16_t*> (products + self.n_outputs)
         cdef Py_ssize_t w, k
         cdef uint64_t value
         cdef int32_t best

@@ -11,7 +11,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from herdner._ext.memory cimport own, require
+from herdner._ext.memory cimport own, require, require_range
 
 cdef extern from "quasi_newton.h" nogil:
     void differences(const double* point, const double* trial, const double* gradient, const double* trial_gradient,
@@ -95,9 +95,7 @@ def step(const double[::1] point not None, const double[::1] slope not None, con
 cdef const int32_t[::1] rows_of(used_rows, Py_ssize_t n_rows):
     """Return a private copy of indices of rows, which must exist."""
     cdef const int32_t[::1] used = own(used_rows, np.int32, 1, "used_rows")
-    cdef Py_ssize_t r
-    for r in range(used.shape[0]):
-        require(0 <= used[r] < n_rows, "the rows must exist")
+    require_range(used, 0, n_rows, "the rows must exist")
     return used
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int32_t, int64_t
 
-from herdner._ext.memory cimport Memory, owned, require, require_offsets
+from herdner._ext.memory cimport Memory, owned, require, require_offsets, require_range
 
 
 cdef Memory own_tables(tables, Py_ssize_t n_states):
@@ -32,15 +32,11 @@ cdef Memory own_sequences(offsets, Py_ssize_t n):
 cdef Memory own_edges(edge_table, Py_ssize_t n, Py_ssize_t n_tables):
     """Return a private copy of the table of each token's edge, or None."""
     cdef Memory result
-    cdef const int32_t* edges
-    cdef Py_ssize_t t
     if edge_table is None:
         return None
     result = owned(edge_table, np.int32, 1, "edge_table")
-    edges = <const int32_t*> result.view.buf
     require(result.view.shape[0] == n, "edge_table must have an entry for each token")
-    for t in range(n):
-        require(0 <= edges[t] < n_tables, "edge_table must consist of tables")
+    require_range(result, 0, n_tables, "edge_table must consist of tables")
     return result
 
 

@@ -12,11 +12,10 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ, PyUnicode_READ_CHAR
 from libc.math cimport ceil
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport qsort
 
 from hashing cimport hash_char, hash_start, mix
 
-from herdner._ext.memory cimport owned
+from herdner._ext.memory cimport owned, require
 from herdner._ext.strings cimport Strings, read
 
 cdef extern from "allocation.h":
@@ -176,14 +175,12 @@ def find_offset_fault(str text not None, tokens, token_starts, token_ends, sente
     cdef const int64_t[::1] ends = owned(token_ends, np.int64, 1, "token_ends")
     cdef const int64_t[::1] offsets = owned(sentence_offsets, np.int64, 1, "sentence_offsets")
     cdef Py_ssize_t n = len(tokens), length = PyUnicode_GET_LENGTH(text), t, s
-    cdef int64_t last = 0
     if starts.shape[0] != n or ends.shape[0] != n:
         return f"there are {n} tokens but {starts.shape[0]} starts and {ends.shape[0]} ends of tokens"
-    for t in range(n):
-        if not last <= starts[t] < ends[t] <= length:
-            return (f"token {t} is at {starts[t]}..{ends[t]} in a text of {length} characters, and the previous token"
-                    f" ends at {last}; tokens must be in order, not empty and not overlap")
-        last = ends[t]
+    t = first_misplaced(length, starts, ends)
+    if t >= 0:
+        return (f"token {t} is at {starts[t]}..{ends[t]} in a text of {length} characters, and the previous token"
+                f" ends at {ends[t - 1] if t else 0}; tokens must be in order, not empty and not overlap")
     for token in tokens:
         if type(token) is not str:  # the loops read no subclasses, such as numpy.str_
             return f"a token is of type {type(token).__name__}; tokens are plain strings (str)"
@@ -213,7 +210,8 @@ cdef class SentenceLoop:
         cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts"), last = owned(ends, np.int64, 1, "ends")
         cdef Py_ssize_t n = len(words), token, n_offsets = 0
         cdef uint8_t[::1] begins = np.zeros(n + 1, np.uint8)
-        check_places(text, n, first, last)
+        require(first.shape[0] == last.shape[0] == n and first_misplaced(PyUnicode_GET_LENGTH(text), first, last) < 0,
+                "each token needs offsets in the text that begin at or after the end of the previous token")
         begins[0] = begins[n] = 1
         if n:
             self.mark_after_punctuation(text, words, first, last, begins)
@@ -273,7 +271,8 @@ cdef class SentenceLoop:
         unfinished line begin in lower case, a line ends a block only if it is short. Each line of a list is a block.
         """
         cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last, n_lower = 0, n_upper = 0, n_title = 0, n_others = 0
-        cdef int64_t[:, ::1] lines = np.empty((n, N_COLUMNS), np.int64)  # pages beyond the last line are not touched
+        line_array = np.empty((n, N_COLUMNS), np.int64)  # pages beyond the last line are not touched
+        cdef int64_t[:, ::1] lines = line_array
         cdef const int64_t* line
         cdef const int64_t* before
         cdef int64_t[::1] widths
@@ -283,10 +282,7 @@ cdef class SentenceLoop:
         n_lines = find_lines(text, starts, ends, lines)
         if n_lines < 2:
             return 0
-        widths = np.empty(n_lines, np.int64)
-        for i in range(n_lines):
-            widths[i] = lines[i, WIDTH]
-        qsort(&widths[0], n_lines, sizeof(int64_t), smaller)
+        widths = np.sort(line_array[:n_lines, WIDTH])
         for i in range(1, n_lines):
             word = lines[i, FIRST]
             if not lines[i, BLANK] and not begins[word] and lines[i, INDENT] <= lines[i - 1, INDENT]:
@@ -336,11 +332,6 @@ cdef bint has_few_lower_words(str text, const int64_t[::1] starts) noexcept:
         n_upper += Py_UNICODE_ISUPPER(char)
         n_lower += Py_UNICODE_ISLOWER(char)
     return LIST_CAPITALS * n_lower <= n_upper
-
-
-cdef int smaller(const void* one, const void* other) noexcept nogil:
-    cdef int64_t a = (<const int64_t*> one)[0], b = (<const int64_t*> other)[0]
-    return (a > b) - (a < b)
 
 
 cdef Py_ssize_t find_lines(str text, const int64_t[::1] starts, const int64_t[::1] ends,
@@ -401,14 +392,12 @@ cdef inline bint continues_after(Py_UCS4 char) noexcept nogil:
             or char == u"," or char == u";" or char == u"-")
 
 
-cdef int check_places(str text, Py_ssize_t n, const int64_t[::1] starts, const int64_t[::1] ends) except -1:
+cdef Py_ssize_t first_misplaced(Py_ssize_t length, const int64_t[::1] starts, const int64_t[::1] ends) noexcept:
+    """Return the first token that is empty, behind a text of this length or before the end of another token, or -1."""
     cdef Py_ssize_t token
     cdef int64_t last = 0
-    if starts.shape[0] == ends.shape[0] == n:
-        for token in range(n):
-            if not last <= starts[token] < ends[token] <= PyUnicode_GET_LENGTH(text):
-                break
-            last = ends[token]
-        else:
-            return 0
-    raise ValueError("each token needs offsets in the text that begin at or after the end of the previous token")
+    for token in range(starts.shape[0]):
+        if not last <= starts[token] < ends[token] <= length:
+            return token
+        last = ends[token]
+    return -1

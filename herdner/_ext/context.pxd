@@ -43,7 +43,7 @@ ctypedef struct View:
     Occurrences* occurrences           # hash tables of all documents, concatenated; group -1: the slot is empty
     Py_ssize_t first_slot              # of the current document
     Py_ssize_t n_slots                 # of the current document
-    Py_ssize_t begin                   # the first token of the current sentence
+    Py_ssize_t begin, end              # the tokens of the current sentence
     uint64_t* position                 # n_position attributes for each of its tokens; 0: none
 
 
@@ -77,21 +77,29 @@ cdef class Context:
     cdef const float[::1] biases
     cdef const int32_t[::1] topic_starts
     cdef uint8_t[:, ::1] topics        # of each sentence, counted from 1
+    cdef WordTable gazetteers          # or None
     cdef Py_ssize_t n_groups
     cdef list arrays
 
     cdef int allocate(self, TypeStore store, const int32_t[::1] types, sentence_offsets, documents,
-                      Py_ssize_t n_position) except -1
+                      Py_ssize_t n_position, WordTable gazetteers) except -1
     cdef int make_room(self) except -1
     cdef int read_topics(self, topics) except -1
     cdef void find_topics(self, Py_ssize_t d, double[::1] sums, int32_t[::1] counts) noexcept nogil
     cdef Py_ssize_t slots_of(self, Py_ssize_t d) noexcept nogil
     cdef void mark_places(self) noexcept nogil
-    cdef void describe(self, Py_ssize_t s, WordTable gazetteers) noexcept nogil
+    cdef void describe(self, Py_ssize_t s) noexcept nogil
     cdef Py_ssize_t other_occurrences(self, Py_ssize_t token, Py_ssize_t most, int32_t* places) noexcept nogil
 
-    cdef inline TypeRecord* record_at(self, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-        return self.store.record(self.type_at(token, begin, end))
+    cdef inline void enter(self, Py_ssize_t token) noexcept nogil:
+        """Make the sentence of a token the current one, whose position attributes can be read."""
+        if not self.view.begin <= token < self.view.end:
+            self.describe(self.view.sentence[token])
 
-    cdef inline Py_ssize_t type_at(self, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-        return BEFORE_SENTENCE if token < begin else self.types[token] if token < end else AFTER_SENTENCE
+    cdef inline TypeRecord* record_at(self, Py_ssize_t token) noexcept nogil:
+        return self.store.record(self.type_at(token))
+
+    cdef inline Py_ssize_t type_at(self, Py_ssize_t token) noexcept nogil:
+        """Return the word of a token, or that of the place before or after the current sentence."""
+        return (BEFORE_SENTENCE if token < self.view.begin else self.types[token] if token < self.view.end
+                else AFTER_SENTENCE)

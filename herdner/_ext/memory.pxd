@@ -1,6 +1,7 @@
 # cython: language_level=3
 # Private and read-only copies of arrays; implemented in cython_ext/memory.pyx.
 cimport cython
+from libc.stdint cimport int32_t, int64_t
 
 
 @cython.final
@@ -26,4 +27,5 @@ cdef object own(value, dtype, int n_axes, str name, bint strided=*)
 cdef Memory owned(value, dtype, int n_axes, str name)
 cdef Memory memory_behind(array)
 cdef int require(bint valid, str fault) except -1
+cdef int require_range(const int32_t[:] values, int64_t first, int64_t end, str fault) except -1
 cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1
