@@ -16,15 +16,14 @@ large buckets to the caller as objects, whose blocks of rows can be computed by 
 
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 cimport cython
 import numpy as np
 
-cdef extern from "allocation.h" nogil:
-    void* array_memory(int64_t n, size_t size)
-    void* zeroed_memory(int64_t n, size_t size)
+from allocation cimport allocate, allocate_zeroed
+from herdner._ext.memory cimport require, require_offsets
 
 cdef int64_t MOST_CELLS = <int64_t> 1 << 40  # states of a separator
 
@@ -55,23 +54,31 @@ cdef struct Node:
     Py_ssize_t n_states, n_axes, n_inputs
     int64_t n_rows
     int64_t* sources    # [inputs]: a table of the tree (>= 0), or -1 - b for the message of bucket b
-    int64_t* strides    # [inputs, axes]
+    int64_t* strides    # [inputs, axes], in the same memory
     int32_t* separator  # [axes]: the variable that is eliminated first is the last
-    int32_t* widths     # [axes]: numbers of states of the separator's variables
+    int32_t* widths     # [axes]: numbers of states of the separator's variables, in the same memory
     Py_ssize_t n_blocks
 
 
+cdef enum Pattern:
+    ADJACENT, CONSTANT, GATHER
+
+
+cdef struct BucketInput:       # a table of a bucket, as the loops read it
+    const double* values
+    double* logs               # a copy of the table as logarithms, or NULL
+    double* output             # its beliefs; NULL where none are wanted
+    int32_t* index             # [inner]: the place of each row of the block; NULL where rows are adjacent
+    const int64_t* step        # [axes]
+    int64_t base               # the place where the current block begins
+    Pattern pattern
+
+
 cdef struct BucketLayout:
-    Py_ssize_t n_tables, n_axes, n_inner, n_states, inner, outer  # inner: states of the separator in a block
+    Py_ssize_t n_inputs, n_axes, n_inner, n_states, inner, outer  # inner: states of the separator in a block
     const int32_t* sizes       # [axes]
-    const int64_t* step        # [tables, axes]
-    int32_t** index            # [tables][inner]: the place of each row of the block, NULL where rows are adjacent
-    unsigned char* pattern     # [tables]
-    double** table             # [tables]
-    double** logs              # [tables]: a copy of the table as logarithms, or NULL
-    double** output            # [tables], NULL where no beliefs are wanted
     double* cells              # of one block
-    int64_t* base              # [tables]
+    BucketInput* inputs        # [n_inputs], in the same memory
 
 
 cdef struct Own:               # of a bucket in the second pass
@@ -81,14 +88,6 @@ cdef struct Own:               # of a bucket in the second pass
     const double* probability  # [rows]: of the states of the separator; NULL for a separator without variables
     double one
     bint in_logs
-
-
-cdef enum Pattern:
-    ADJACENT, CONSTANT, GATHER
-
-
-cdef enum Status:
-    FINE, NO_MEMORY, IMPOSSIBLE
 
 
 cdef inline bint scale(Table* table, double* top_) noexcept nogil:
@@ -140,83 +139,75 @@ cdef inline Py_ssize_t axes_of_block(const int32_t* widths, Py_ssize_t n_axes, P
     return n_inner
 
 
-cdef bint open_layout(BucketLayout* f, const Node* node, Table** inputs, bint in_logs) noexcept nogil:
-    """Lay out the tables of a bucket for the loops; return False without memory."""
-    cdef Py_ssize_t i, k, n = node.n_inputs
-    memset(f, 0, sizeof(BucketLayout))
-    f.n_tables, f.n_axes, f.n_states, f.sizes, f.step = n, node.n_axes, node.n_states, node.widths, node.strides
-    f.n_inner = axes_of_block(node.widths, node.n_axes, node.n_states, &f.inner)
-    f.outer = node.n_blocks
-    f.index = <int32_t**> calloc(n + 1, sizeof(int32_t*))
-    f.pattern = <unsigned char*> calloc(n + 1, 1)
-    f.table = <double**> calloc(n + 1, sizeof(double*))
-    f.logs = <double**> calloc(n + 1, sizeof(double*))
-    f.output = <double**> calloc(n + 1, sizeof(double*))
-    f.base = <int64_t*> calloc(n + 1, sizeof(int64_t))
-    f.cells = <double*> malloc(f.inner * f.n_states * sizeof(double))
-    if not (f.index and f.pattern and f.table and f.logs and f.output and f.base and f.cells):
-        return False
-    for i in range(n):
-        f.table[i] = inputs[i].values
-        if in_logs and not inputs[i].in_logs:
-            f.logs[i] = f.table[i] = <double*> array_memory(inputs[i].length, sizeof(double))
-            if not f.logs[i]:
-                return False
-            for k in range(inputs[i].length):
-                f.logs[i][k] = log(inputs[i].values[k])
-        if not lay_out_block(f, i):
-            return False
-    return True
+cdef inline int64_t next_place(int64_t place, int32_t* digits, const int32_t* sizes, const int64_t* step,
+                               Py_ssize_t first, Py_ssize_t n_axes) noexcept nogil:
+    """Advance the odometer over the axes from ``first`` on, the last axis fastest; return the next place in a table."""
+    cdef Py_ssize_t a = n_axes - 1
+    while a >= first:
+        digits[a] += 1
+        place += step[a]
+        if digits[a] < sizes[a]:
+            break
+        place -= step[a] * sizes[a]
+        digits[a] = 0
+        a -= 1
+    return place
 
 
-cdef bint lay_out_block(BucketLayout* f, Py_ssize_t i) noexcept nogil:
-    """Find the places of the rows of a block in table ``i``; return False without memory."""
+cdef int allocate_block(BucketLayout* f) except -1 nogil:
+    """Allocate the cells of a block and the inputs."""
+    cdef int64_t cells = f.inner * f.n_states * sizeof(double)
+    f.cells = <double*> allocate(cells + f.n_inputs * sizeof(BucketInput), 1)
+    f.inputs = <BucketInput*> (f.cells + f.inner * f.n_states)
+    return 0
+
+
+cdef int copy_layout(BucketLayout* copy, const BucketLayout* f) except -1:
+    """Copy a layout for a thread, which frees ``cells``; both share tables and outputs."""
+    copy[0] = f[0]
+    allocate_block(copy)
+    memcpy(copy.inputs, f.inputs, f.n_inputs * sizeof(BucketInput))
+    return 0
+
+
+cdef int lay_out_block(const BucketLayout* f, BucketInput* table) except -1 nogil:
+    """Find the places of the rows of a block in a table."""
     cdef Py_ssize_t a, b, first = f.n_axes - f.n_inner
-    cdef const int64_t* step = f.step + i * f.n_axes
     cdef int32_t digits[MOST_AXES]
     cdef int64_t place = 0, dense = f.n_states
     cdef bint adjacent = True, constant = True
     for a in range(f.n_axes - 1, first - 1, -1):
-        adjacent = adjacent and step[a] == dense
-        constant = constant and step[a] == 0
+        adjacent = adjacent and table.step[a] == dense
+        constant = constant and table.step[a] == 0
         dense *= f.sizes[a]
-    f.pattern[i] = ADJACENT if adjacent else CONSTANT if constant else GATHER
+    table.pattern = ADJACENT if adjacent else CONSTANT if constant else GATHER
     if adjacent:
-        return True
-    f.index[i] = <int32_t*> malloc(f.inner * sizeof(int32_t))
-    if not f.index[i]:
-        return False
-    for a in range(first, f.n_axes):
-        digits[a] = 0
+        return 0
+    table.index = <int32_t*> allocate(f.inner, sizeof(int32_t))
+    memset(digits, 0, sizeof(digits))
     for b in range(f.inner):
-        f.index[i][b] = <int32_t> place
-        a = f.n_axes - 1
-        while a >= first:
-            digits[a] += 1
-            place += step[a]
-            if digits[a] < f.sizes[a]:
-                break
-            place -= step[a] * f.sizes[a]
-            digits[a] = 0
-            a -= 1
-    return True
+        table.index[b] = <int32_t> place
+        place = next_place(place, digits, f.sizes, table.step, first, f.n_axes)
+    return 0
+
+
+cdef double* logarithms(const Table* table) except NULL nogil:
+    """Return a copy of a table as logarithms."""
+    cdef double* logs = <double*> allocate(table.length, sizeof(double))
+    cdef int64_t k
+    for k in range(table.length):
+        logs[k] = log(table.values[k])
+    return logs
 
 
 cdef void close_layout(BucketLayout* f) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(f.n_tables):
-        if f.index:
-            free(f.index[i])
-        if f.logs:
-            free(f.logs[i])
-    free(f.index)
-    free(f.pattern)
-    free(f.table)
-    free(f.logs)
-    free(f.output)
-    free(f.base)
+    if f.cells:
+        for i in range(f.n_inputs):
+            free(f.inputs[i].index)
+            free(f.inputs[i].logs)
     free(f.cells)
-    memset(f, 0, sizeof(BucketLayout))
+    f.cells = NULL
 
 
 @cython.final
@@ -244,38 +235,34 @@ cdef class CompiledBucketTree:
         cdef int32_t[::1] scopes_ = np.array(scopes, np.int32), position
         cdef int64_t[::1] scope_at_ = np.array(scope_at, np.int64), table_at_ = np.array(table_at, np.int64)
         cdef double[::1] tables_ = np.array(tables, np.float64)
-        cdef Py_ssize_t f, e, place, n = sizes_.shape[0], n_factors = scope_at_.shape[0] - 1
+        cdef Py_ssize_t f, e, place, n = sizes_.shape[0], n_factors = table_at_.shape[0] - 1
         cdef int64_t cells
-        if order_.shape[0] != n or n_factors < 0 or table_at_.shape[0] != n_factors + 1 or scope_at_[0] != 0 or \
-                table_at_[0] != 0 or scope_at_[n_factors] != scopes_.shape[0] or \
-                table_at_[n_factors] != tables_.shape[0]:
-            raise ValueError("the arrays of a graph do not fit each other")
+        require(order_.shape[0] == n and scope_at_.shape[0] == table_at_.shape[0],
+                "the arrays of a graph do not fit each other")
+        require_offsets(scope_at_, scopes_.shape[0], "scope_at")
+        require_offsets(table_at_, tables_.shape[0], "table_at")
         position = np.full(n, -1, np.int32)
         self.state_at = np.zeros(n + 1, np.int64)
         self.most_states = 1
         for place in range(n):
-            if not 0 <= order_[place] < n or position[order_[place]] >= 0 or sizes_[place] < 1:
-                raise ValueError("order must name each variable once, and sizes must be at least 1")
+            require(0 <= order_[place] < n and position[order_[place]] < 0 and sizes_[place] >= 1,
+                    "order must name each variable once, and sizes must be at least 1")
             position[order_[place]] = <int32_t> place
             self.state_at[place + 1] = self.state_at[place] + sizes_[place]
             self.most_states = max(self.most_states, sizes_[place])
         for f in range(n_factors):
-            if not 0 <= scope_at_[f] < scope_at_[f + 1] <= scopes_.shape[0]:
-                raise ValueError("a factor must have at least one variable")
+            require(scope_at_[f] < scope_at_[f + 1], "a factor must have at least one variable")
             cells = 1
             for e in range(scope_at_[f], scope_at_[f + 1]):
-                if not 0 <= scopes_[e] < n or e > scope_at_[f] and scopes_[e] <= scopes_[e - 1]:
-                    raise ValueError("a scope must name variables of the graph in ascending order")
-                if cells > MOST_CELLS // sizes_[scopes_[e]]:
-                    raise ValueError("a factor must have at most 2^40 cells")
+                require(0 <= scopes_[e] < n and (e == scope_at_[f] or scopes_[e - 1] < scopes_[e]),
+                        "a scope must name variables of the graph in ascending order")
+                require(cells <= MOST_CELLS // sizes_[scopes_[e]], "a factor must have at most 2^40 cells")
                 cells *= sizes_[scopes_[e]]
-            if table_at_[f + 1] - table_at_[f] != cells or table_at_[f] < 0:
-                raise ValueError("a table must have one cell for each joint state of its variables")
+            require(table_at_[f + 1] - table_at_[f] == cells,
+                    "a table must have one cell for each joint state of its variables")
         self.n, self.n_factors = n, n_factors
-        self.nodes = <Node*> zeroed_memory(n + 1, sizeof(Node))
-        self.tables = <Table*> zeroed_memory(n_factors + 1, sizeof(Table))
-        if not (self.nodes and self.tables):
-            raise MemoryError("no memory for the buckets of a graph")
+        self.nodes = <Node*> allocate_zeroed(n, sizeof(Node))
+        self.tables = <Table*> allocate_zeroed(n_factors + 1, sizeof(Table))
         self.table_of_factor_, self.scopes_of_tables = np.zeros(n_factors, np.int64), []
         self.build(sizes_, order_, position, scope_at_, scopes_, table_at_, tables_)
 
@@ -284,9 +271,7 @@ cdef class CompiledBucketTree:
         if self.nodes:
             for b in range(self.n):
                 free(self.nodes[b].sources)
-                free(self.nodes[b].strides)
                 free(self.nodes[b].separator)
-                free(self.nodes[b].widths)
         if self.tables:
             for t in range(self.n_factors + 1):
                 free(self.tables[t].values)
@@ -300,8 +285,7 @@ cdef class CompiledBucketTree:
 
     def scope_of_table(self, Py_ssize_t table):
         """Return the variables of a table, one for each axis."""
-        if not 0 <= table < len(self.scopes_of_tables):
-            raise ValueError("the table does not exist")
+        require(0 <= table < len(self.scopes_of_tables), "the table does not exist")
         return self.scopes_of_tables[table]
 
     cdef int build(self, const int32_t[::1] sizes, const int32_t[::1] order, const int32_t[::1] position,
@@ -337,18 +321,14 @@ cdef class CompiledBucketTree:
                 for e in range(scope_at[f], scope_at[f + 1]):
                     add_axis(scopes[e], v, &axis[0], position, separator, &n_axes)
                 f = next_factor[f]
-            if n_axes > MOST_AXES:
-                raise ValueError("a separator has too many variables")
+            require(n_axes <= MOST_AXES, "a separator has too many variables")
             node.variable, node.n_states, node.n_axes, node.n_rows = v, sizes[v], n_axes, 1
-            node.separator = <int32_t*> array_memory(n_axes + 1, sizeof(int32_t))
-            node.widths = <int32_t*> array_memory(n_axes + 1, sizeof(int32_t))
-            if not (node.separator and node.widths):
-                raise MemoryError("no memory for the buckets of a graph")
+            node.separator = <int32_t*> allocate(2 * n_axes, sizeof(int32_t))
+            node.widths = node.separator + n_axes
             for at in range(n_axes):
                 u = separator[at]
                 node.separator[at], node.widths[at], axis[u] = u, sizes[u], <int32_t> at
-                if node.n_rows > MOST_CELLS // sizes[u]:
-                    raise ValueError("a separator must have at most 2^40 states")
+                require(node.n_rows <= MOST_CELLS // sizes[u], "a separator must have at most 2^40 states")
                 node.n_rows *= sizes[u]
             axes_of_block(node.widths, n_axes, node.n_states, &at)
             node.n_blocks = node.n_rows // at
@@ -356,10 +336,9 @@ cdef class CompiledBucketTree:
             self.multiply_factors(node, first_factor[place], next_factor, &axis[0], scope_at, scopes, table_at, tables,
                                   sizes)
             node.n_inputs = n_messages + self.n_tables - f
-            node.sources = <int64_t*> array_memory(node.n_inputs + 1, sizeof(int64_t))
-            node.strides = <int64_t*> zeroed_memory(node.n_inputs * n_axes + 1, sizeof(int64_t))
-            if not (node.sources and node.strides):
-                raise MemoryError("no memory for the buckets of a graph")
+            # A bucket without inputs gets the table of ones.
+            node.sources = <int64_t*> allocate_zeroed(max(node.n_inputs, 1) * (1 + n_axes), sizeof(int64_t))
+            node.strides = node.sources + max(node.n_inputs, 1)
             b, at = first_message[place], 0
             while b >= 0:
                 node.sources[at], k = -1 - b, 1
@@ -391,9 +370,7 @@ cdef class CompiledBucketTree:
         """Append a table of ones for buckets without inputs."""
         cdef Py_ssize_t place, x
         cdef Table* ones = &self.tables[self.n_tables]
-        ones.values = <double*> array_memory(self.most_states, sizeof(double))
-        if not ones.values:
-            raise MemoryError("no memory for the buckets of a graph")
+        ones.values = <double*> allocate(self.most_states, sizeof(double))
         ones.length = self.most_states
         for x in range(self.most_states):
             ones.values[x] = 1
@@ -462,9 +439,7 @@ cdef class CompiledBucketTree:
         cdef int32_t place_of_axis[MOST_AXES]
         cdef double top
         cdef Table* table = &self.tables[self.n_tables]
-        table.values = <double*> zeroed_memory(cells, sizeof(double))
-        if cells > MOST_CELLS or not table.values:
-            raise MemoryError("no memory for the buckets of a graph")
+        table.values = <double*> allocate_zeroed(cells, sizeof(double))
         table.length, table.in_logs = cells, True
         scope = []
         for a in range(node.n_axes):
@@ -485,15 +460,7 @@ cdef class CompiledBucketTree:
             place = table_at[f]
             for c in range(cells):
                 table.values[c] += tables[place]
-                a = m
-                while a >= 0:
-                    digits[a] += 1
-                    place += strides[a]
-                    if digits[a] < widths[a]:
-                        break
-                    place -= strides[a] * widths[a]
-                    digits[a] = 0
-                    a -= 1
+                place = next_place(place, digits, widths, strides, 0, m + 1)
         self.n_tables += 1
         self.scopes_of_tables.append(tuple(scope))
         if scale(table, &top):
@@ -530,16 +497,15 @@ cdef class CompiledMessages:
     cdef readonly Py_ssize_t n_done  # messages that were computed
     cdef readonly double total       # sum of the logarithms of all maxima by which tables and messages were scaled
     cdef Table* tables               # [n]
-    cdef double* offsets             # [n]
+    cdef double[::1] offsets         # [n]
+    cdef BucketLayout f              # of the bucket whose message is being computed
     cdef bint busy, is_used          # is_used: `Beliefs` frees the messages
 
     def __cinit__(self, CompiledBucketTree tree not None, bint maximise):
         self.tree, self.maximised, self.total = tree, maximise, tree.offset
         self.is_impossible = tree.is_impossible
-        self.tables = <Table*> zeroed_memory(tree.n + 1, sizeof(Table))
-        self.offsets = <double*> zeroed_memory(tree.n + 1, sizeof(double))
-        if not (self.tables and self.offsets):
-            raise MemoryError("no memory for the messages of a graph")
+        self.offsets = np.zeros(tree.n)
+        self.tables = <Table*> allocate_zeroed(tree.n, sizeof(Table))
 
     def __dealloc__(self):
         cdef Py_ssize_t b
@@ -547,78 +513,87 @@ cdef class CompiledMessages:
             for b in range(self.tree.n):
                 free(self.tables[b].values)
         free(self.tables)
-        free(self.offsets)
+        close_layout(&self.f)
 
     @property
     def is_done(self):
         """True if all messages were computed."""
         return self.n_done == self.tree.n
 
-    cdef bint find_inputs(self, const Node* node, Table** inputs) noexcept nogil:
-        """Write the inputs of a bucket; return True if their product must be computed with logarithms."""
+    cdef inline const Table* input(self, const Node* node, Py_ssize_t i) noexcept nogil:
+        """Return an input of a bucket."""
+        cdef int64_t source = node.sources[i]
+        return &self.tree.tables[source] if source >= 0 else &self.tables[-1 - source]
+
+    cdef inline const double* row_at(self, const Node* node, Py_ssize_t i, const int32_t* digits) noexcept nogil:
+        """Return the row of an input of a bucket at a joint state of the separator."""
+        cdef Py_ssize_t a
+        cdef int64_t at = 0
+        for a in range(node.n_axes):
+            at += node.strides[i * node.n_axes + a] * digits[a]
+        return self.input(node, i).values + at
+
+    cdef bint needs_logs(self, const Node* node) noexcept nogil:
+        """Return True if the product of the inputs of a bucket must be computed with logarithms."""
         cdef Py_ssize_t i
         cdef double span = 0
-        cdef bint in_logs = False
         for i in range(node.n_inputs):
-            inputs[i] = &self.tree.tables[node.sources[i]] if node.sources[i] >= 0 else \
-                &self.tables[-1 - node.sources[i]]
-            span += inputs[i].span
-            in_logs = in_logs or inputs[i].in_logs
-        return in_logs or span > BUCKET_RANGE
+            span += self.input(node, i).span
+            if self.input(node, i).in_logs:
+                return True
+        return span > BUCKET_RANGE
 
-    cdef Status open_bucket(self, BucketLayout* f, Py_ssize_t place, bint* in_logs) noexcept nogil:
-        """Lay out a bucket for the loops."""
-        cdef const Node* node = &self.tree.nodes[place]
-        cdef Table** inputs = <Table**> malloc((node.n_inputs + 1) * sizeof(Table*))
-        cdef bint is_open
-        memset(f, 0, sizeof(BucketLayout))
-        if not inputs:
-            return NO_MEMORY
-        in_logs[0] = self.find_inputs(node, inputs)
-        is_open = open_layout(f, node, inputs, in_logs[0])
-        free(inputs)
-        if not is_open:
-            close_layout(f)
-            return NO_MEMORY
-        return FINE
+    cdef int open_layout(self, BucketLayout* f, const Node* node, bint in_logs) except -1 nogil:
+        """Lay out the inputs of a bucket for the loops."""
+        cdef Py_ssize_t i
+        cdef const Table* table
+        close_layout(f)
+        f.n_inputs, f.n_axes, f.n_states, f.sizes = node.n_inputs, node.n_axes, node.n_states, node.widths
+        f.n_inner, f.outer = axes_of_block(node.widths, node.n_axes, node.n_states, &f.inner), node.n_blocks
+        allocate_block(f)
+        memset(f.inputs, 0, f.n_inputs * sizeof(BucketInput))
+        for i in range(node.n_inputs):
+            table = self.input(node, i)
+            f.inputs[i].values, f.inputs[i].step = table.values, node.strides + i * node.n_axes
+            if in_logs and not table.in_logs:
+                f.inputs[i].values = f.inputs[i].logs = logarithms(table)
+            lay_out_block(f, &f.inputs[i])
+        return 0
 
-    cdef Status open_message(self, BucketLayout* f, bint* in_logs) noexcept nogil:
+    cdef int open_message(self) except -1 nogil:
         """Lay out the next bucket, and allocate its message."""
+        cdef const Node* node = &self.tree.nodes[self.n_done]
         cdef Table* message = &self.tables[self.n_done]
-        message.length = self.tree.nodes[self.n_done].n_rows
         free(message.values)
-        message.values = <double*> array_memory(message.length, sizeof(double))
-        if not message.values:
-            return NO_MEMORY
-        return self.open_bucket(f, self.n_done, in_logs)
+        message.values = NULL
+        message.values = <double*> allocate(node.n_rows, sizeof(double))
+        message.length, message.in_logs = node.n_rows, self.needs_logs(node)
+        return self.open_layout(&self.f, node, message.in_logs)
 
-    cdef Status close_message(self, bint in_logs) noexcept nogil:
+    cdef void collect(self, BucketLayout* f, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        """Compute the message of the next bucket for some of its blocks."""
+        collect_rows(f, self.tables[self.n_done].in_logs, self.maximised, self.tables[self.n_done].values, first, last)
+
+    cdef void close_message(self) noexcept nogil:
         """Scale the message of the next bucket."""
-        cdef Table* message = &self.tables[self.n_done]
-        message.in_logs = in_logs
-        if not scale(message, &self.offsets[self.n_done]):
+        close_layout(&self.f)
+        if scale(&self.tables[self.n_done], &self.offsets[self.n_done]):
+            self.total += self.offsets[self.n_done]
+            self.n_done += 1
+        else:
             self.is_impossible = True
-            return IMPOSSIBLE
-        self.total += self.offsets[self.n_done]
-        self.n_done += 1
-        return FINE
 
-    cdef Status advance_small(self, int64_t most_cells, double* n_cells) noexcept nogil:
-        cdef BucketLayout f
-        cdef bint in_logs
-        cdef Status status = FINE
+    cdef int advance_small(self, int64_t most_cells, double* n_cells) except -1 nogil:
         cdef const Node* node
-        while status == FINE and self.n_done < self.tree.n and n_cells[0] < most_cells:
+        while not self.is_impossible and self.n_done < self.tree.n and n_cells[0] < most_cells:
             node = &self.tree.nodes[self.n_done]
             if node.n_blocks > SMALL_BLOCKS:
                 break
-            status = self.open_message(&f, &in_logs)
-            if status == FINE:
-                collect_rows(&f, in_logs, self.maximised, f.cells, f.base, self.tables[self.n_done].values, 0, f.outer)
-                close_layout(&f)
-                status = self.close_message(in_logs)
-                n_cells[0] += <double> node.n_rows * node.n_states + 1
-        return status
+            self.open_message()
+            self.collect(&self.f, 0, self.f.outer)
+            self.close_message()
+            n_cells[0] += <double> node.n_rows * node.n_states + 1
+        return 0
 
     def advance(self, int64_t most_cells):
         """Compute the messages of the next small buckets, and return their number of table cells.
@@ -626,17 +601,14 @@ cdef class CompiledMessages:
         The result ends before a large bucket, or after ``most_cells`` cells, which takes a fraction of a second.
         """
         cdef double n_cells = 0
-        cdef Status status
         if self.busy:
             raise RuntimeError("another thread computes the messages")
-        if self.is_impossible:
-            return 0.0
         self.busy = True
-        with nogil:
-            status = self.advance_small(most_cells, &n_cells)
-        self.busy = False
-        if status == NO_MEMORY:
-            raise MemoryError("no memory for the messages of a graph")
+        try:
+            with nogil:
+                self.advance_small(most_cells, &n_cells)
+        finally:
+            self.busy = False
         return n_cells
 
     def large_bucket(self):
@@ -657,143 +629,115 @@ cdef class CompiledMessages:
             float64[N, K].
         """
         cdef Py_ssize_t i, a, x, row
-        cdef int64_t at
-        cdef const Table* table
+        cdef const double* values
         cdef const Node* node
         states = np.asarray(states)
-        if not (0 <= place < self.tree.n and self.n_done == self.tree.n and states.shape[1:] == (self.tree.n,)):
-            raise ValueError("the bucket must exist, the messages must be complete, and states must fit the graph")
+        require(0 <= place < self.tree.n and self.n_done == self.tree.n and states.shape[1:] == (self.tree.n,),
+                "the bucket must exist, the messages must be complete, and states must fit the graph")
         node = &self.tree.nodes[place]
         # Only the separator is copied: this method is called for each bucket with all states.
         variables = np.asarray(<int32_t[:node.n_axes]> node.separator) if node.n_axes else np.zeros(0, np.int32)
         cdef const int32_t[:, ::1] digits = np.take(states, variables, axis=1)
         result = np.zeros((digits.shape[0], node.n_states))
         cdef double[:, ::1] rows = result
-        if self.is_used:  # checked after the copy, during which another thread may run
-            raise ValueError("the computation of marginals has freed the messages")
+        # Checked after the copy, during which another thread may run.
+        require(not self.is_used, "the computation of marginals has freed the messages")
         for row in range(digits.shape[0]):
             for a in range(node.n_axes):
-                if not 0 <= digits[row, a] < node.widths[a]:
-                    raise ValueError("states must be at least 0 and below the sizes")
+                require(0 <= digits[row, a] < node.widths[a], "states must be at least 0 and below the sizes")
             for i in range(node.n_inputs):
-                table = &self.tree.tables[node.sources[i]] if node.sources[i] >= 0 else \
-                    &self.tables[-1 - node.sources[i]]
-                at = 0
-                for a in range(node.n_axes):
-                    at += node.strides[i * node.n_axes + a] * digits[row, a]
+                values = self.row_at(node, i, &digits[row, 0] if node.n_axes else NULL)
                 for x in range(node.n_states):
-                    rows[row, x] += table.values[at + x] if table.in_logs else log(table.values[at + x])
+                    rows[row, x] += values[x] if self.input(node, i).in_logs else log(values[x])
         return result
 
     def best_state(self):
         """Set the variables in reverse elimination order, each to its best state; return the joint state int32[n]."""
         cdef Py_ssize_t place, i, a, x
-        cdef int64_t at
         cdef const Node* node
-        cdef const Table* table
-        cdef double value
+        cdef const double* values
         cdef bint in_logs
-        cdef Table** inputs
-        cdef double* row
-        result = np.zeros(self.tree.n, np.int32)
-        cdef int32_t[::1] state = result
-        if self.n_done != self.tree.n or self.is_used:
-            raise ValueError("the messages must be complete, and the computation of marginals frees them")
-        row = <double*> malloc(self.tree.most_states * sizeof(double))
-        inputs = <Table**> malloc((self.tree.n_factors + self.tree.n + 1) * sizeof(Table*))
-        if row and inputs:
-            for place in range(self.tree.n - 1, -1, -1):
-                node = &self.tree.nodes[place]
-                in_logs = self.find_inputs(node, inputs)
+        cdef int32_t digits[MOST_AXES]
+        cdef int32_t[::1] state = np.zeros(self.tree.n, np.int32)
+        cdef double[::1] row = np.empty(self.tree.most_states)
+        require(self.n_done == self.tree.n and not self.is_used,
+                "the messages must be complete, and the computation of marginals frees them")
+        for place in range(self.tree.n - 1, -1, -1):
+            node = &self.tree.nodes[place]
+            in_logs = self.needs_logs(node)
+            for a in range(node.n_axes):
+                digits[a] = state[node.separator[a]]
+            for x in range(node.n_states):
+                row[x] = 0.0 if in_logs else 1.0
+            for i in range(node.n_inputs):
+                values = self.row_at(node, i, digits)
                 for x in range(node.n_states):
-                    row[x] = 0.0 if in_logs else 1.0
-                for i in range(node.n_inputs):
-                    table, at = inputs[i], 0
-                    for a in range(node.n_axes):
-                        at += node.strides[i * node.n_axes + a] * state[node.separator[a]]
-                    for x in range(node.n_states):
-                        value = table.values[at + x]
-                        if in_logs:
-                            row[x] += value if table.in_logs else log(value)
-                        else:
-                            row[x] *= value
-                a = 0
-                for x in range(1, node.n_states):
-                    if row[x] > row[a]:
-                        a = x
-                state[node.variable] = <int32_t> a
-        is_done = row != NULL and inputs != NULL
-        free(row)
-        free(inputs)
-        if not is_done:
-            raise MemoryError("no memory for the best state")
-        return result
+                    if in_logs:
+                        row[x] += values[x] if self.input(node, i).in_logs else log(values[x])
+                    else:
+                        row[x] *= values[x]
+            a = 0
+            for x in range(1, node.n_states):
+                if row[x] > row[a]:
+                    a = x
+            state[node.variable] = <int32_t> a
+        return np.asarray(state)
+
+
+cdef class LargeBucket:
+    """A large bucket that is processed in pieces, possibly by several threads."""
+    cdef BucketLayout* f
+    cdef readonly Py_ssize_t n_blocks  # a call may take some of them
+    cdef readonly Py_ssize_t n_slices  # of equally many blocks; a call may take blocks of one. 0: of any blocks
+    cdef readonly double n_cells       # of the bucket
+    cdef bint is_open
+    cdef Py_ssize_t n_running          # calls in progress, in any thread
+
+    cdef void open(self, BucketLayout* f) noexcept:
+        self.f, self.is_open = f, True
+        self.n_blocks, self.n_cells = f.outer, <double> f.outer * f.inner * f.n_states
+
+    cdef int require_blocks(self, Py_ssize_t first, Py_ssize_t last) except -1:
+        return require(self.is_open and 0 <= first <= last <= self.n_blocks, "the blocks do not exist")
+
+    cdef int require_complete(self) except -1:
+        return require(self.is_open and not self.n_running, "the bucket is closed, or a thread computes its blocks")
 
 
 @cython.final
 @cython.no_gc_clear  # deallocation reads other objects
-cdef class MessageBucket:
-    """A large bucket whose message is computed in pieces, possibly by several threads."""
+cdef class MessageBucket(LargeBucket):
+    """A large bucket whose message is computed."""
     cdef CompiledMessages messages
-    cdef BucketLayout f
-    cdef bint in_logs, is_open
-    cdef Py_ssize_t n_running  # calls in progress, in any thread
 
     def __cinit__(self, CompiledMessages messages not None):
-        if messages.busy or messages.is_impossible or messages.n_done == messages.tree.n:
-            raise ValueError("no bucket is left")
+        require(not (messages.busy or messages.is_impossible or messages.n_done == messages.tree.n),
+                "no bucket is left")
         self.messages = messages
-        if messages.open_message(&self.f, &self.in_logs) != FINE:
-            raise MemoryError("no memory for the messages of a graph")
-        messages.busy = self.is_open = True
+        messages.open_message()
+        messages.busy = True
+        self.open(&messages.f)
 
     def __dealloc__(self):
         if self.is_open:
             self.messages.busy = False
-            close_layout(&self.f)
-
-    @property
-    def n_blocks(self):
-        """Number of blocks; a call may take some of them."""
-        return self.f.outer
-
-    @property
-    def n_slices(self):
-        """Number of slices; 0 because threads may process any blocks simultaneously."""
-        return 0
-
-    @property
-    def n_cells(self):
-        """Number of cells of the bucket."""
-        return <double> self.f.outer * self.f.inner * self.f.n_states
 
     def run(self, Py_ssize_t first, Py_ssize_t last):
         """Compute the message for the blocks from ``first`` to ``last`` - 1."""
-        cdef double* cells
-        cdef int64_t* base
-        if not self.is_open or not 0 <= first <= last <= self.f.outer:
-            raise ValueError("the blocks do not exist")
-        cells = <double*> malloc(self.f.inner * self.f.n_states * sizeof(double))
-        base = <int64_t*> malloc((self.f.n_tables + 1) * sizeof(int64_t))
+        cdef BucketLayout f
+        self.require_blocks(first, last)
+        copy_layout(&f, self.f)
         self.n_running += 1
-        if cells and base:
-            with nogil:
-                collect_rows(&self.f, self.in_logs, self.messages.maximised, cells, base,
-                             self.messages.tables[self.messages.n_done].values, first, last)
+        with nogil:
+            self.messages.collect(&f, first, last)
         self.n_running -= 1
-        is_done = cells != NULL and base != NULL
-        free(base)
-        free(cells)
-        if not is_done:
-            raise MemoryError("no memory for a bucket")
+        free(f.cells)
 
     def close(self):
         """Complete the message after all blocks were computed."""
-        if not self.is_open or self.n_running:
-            raise ValueError("the bucket is closed, or a thread computes its blocks")
+        self.require_complete()
         self.is_open = self.messages.busy = False
-        close_layout(&self.f)
-        self.messages.close_message(self.in_logs)
+        self.messages.close_message()
 
 
 @cython.final
@@ -805,20 +749,21 @@ cdef class Beliefs:
     """
     cdef readonly CompiledMessages messages
     cdef readonly Py_ssize_t n_left  # buckets that are left
+    cdef readonly bint is_impossible  # False, because the messages exist
     cdef double** separators         # [n]: the probabilities of a bucket's separator, or NULL
     cdef double** tables             # [n_tables]: the marginal of each table, or NULL
     cdef double[::1] marginals_
+    cdef BucketLayout f              # of the bucket that is being processed
+    cdef Own own
     cdef bint with_tables, busy
 
     def __cinit__(self, CompiledMessages messages not None, bint with_tables):
-        if messages.n_done != messages.tree.n or messages.maximised or messages.is_used:
-            raise ValueError("the messages must be complete, and they must be sums that no other pass has used")
+        require(messages.n_done == messages.tree.n and not messages.maximised and not messages.is_used,
+                "the messages must be complete, and they must be sums that no other pass has used")
         self.messages, self.with_tables, self.n_left = messages, with_tables, messages.tree.n
         self.marginals_ = np.zeros(messages.tree.state_at[messages.tree.n])
-        self.separators = <double**> zeroed_memory(messages.tree.n + 1, sizeof(double*))
-        self.tables = <double**> zeroed_memory(messages.tree.n_tables + 1, sizeof(double*))
-        if not (self.separators and self.tables):
-            raise MemoryError("no memory for the marginals of a graph")
+        self.separators = <double**> allocate_zeroed(messages.tree.n, sizeof(double*))
+        self.tables = <double**> allocate_zeroed(messages.tree.n_tables, sizeof(double*))
         messages.is_used = True
 
     def __dealloc__(self):
@@ -831,16 +776,13 @@ cdef class Beliefs:
                 free(self.tables[b])
         free(self.separators)
         free(self.tables)
+        free(self.own.logs)
+        close_layout(&self.f)
 
     @property
     def is_done(self):
         """True if all marginals were computed."""
         return self.n_left == 0
-
-    @property
-    def is_impossible(self):
-        """False, because the messages exist."""
-        return False
 
     @property
     def marginals(self):
@@ -849,92 +791,74 @@ cdef class Beliefs:
 
     def table(self, Py_ssize_t t):
         """Return the marginal of a table as a flat array, float64[cells]."""
-        cdef Py_ssize_t i
-        if not (0 <= t < self.messages.tree.n_tables and self.n_left == 0 and self.with_tables):
-            raise ValueError("the table must exist, and the pass must be complete")
-        result = np.zeros(self.messages.tree.tables[t].length)
-        cdef double[::1] view = result
-        for i in range(view.shape[0]):
-            view[i] = self.tables[t][i]
-        return result
+        require(0 <= t < self.messages.tree.n_tables and self.n_left == 0 and self.with_tables,
+                "the table must exist, and the pass must be complete")
+        return np.array(<double[:self.messages.tree.tables[t].length]> self.tables[t])
 
-    cdef Status open_bucket(self, BucketLayout* f, Own* own) noexcept nogil:
+    cdef int open_bucket(self) except -1 nogil:
         """Lay out the next bucket, and allocate its beliefs."""
         cdef Py_ssize_t place = self.n_left - 1, i
         cdef const Node* node = &self.messages.tree.nodes[place]
         cdef const Table* table = &self.messages.tables[place]
-        cdef int64_t source, k
-        memset(own, 0, sizeof(Own))
-        if self.messages.open_bucket(f, place, &own.in_logs) != FINE:
-            return NO_MEMORY
-        own.message, own.offset = table.values, self.messages.offsets[place]
-        own.scale, own.probability, own.one = exp(own.offset), self.separators[place], 1
-        if own.in_logs and not table.in_logs:
-            own.logs = <double*> array_memory(table.length, sizeof(double))
-            if not own.logs:
-                close_layout(f)
-                return NO_MEMORY
-            for k in range(table.length):
-                own.logs[k] = log(table.values[k])
-            own.message = own.logs
+        cdef double** output
+        free(self.own.logs)
+        memset(&self.own, 0, sizeof(Own))
+        self.own.in_logs = self.messages.needs_logs(node)
+        self.messages.open_layout(&self.f, node, self.own.in_logs)
+        self.own.message, self.own.offset = table.values, self.messages.offsets[place]
+        self.own.scale, self.own.probability, self.own.one = exp(self.own.offset), self.separators[place], 1
+        if self.own.in_logs and not table.in_logs:
+            self.own.message = self.own.logs = logarithms(table)
         for i in range(node.n_inputs):
-            source = node.sources[i]
-            if source >= 0:
-                if self.with_tables and source < self.messages.tree.n_tables:
-                    free(self.tables[source])
-                    f.output[i] = self.tables[source] = <double*> zeroed_memory(
-                        self.messages.tree.tables[source].length, sizeof(double))
+            if node.sources[i] < 0:
+                output = &self.separators[-1 - node.sources[i]]
+            elif self.with_tables and node.sources[i] < self.messages.tree.n_tables:
+                output = &self.tables[node.sources[i]]
             else:
-                free(self.separators[-1 - source])
-                f.output[i] = self.separators[-1 - source] = <double*> zeroed_memory(
-                    self.messages.tables[-1 - source].length, sizeof(double))
-            if not f.output[i] and (source < 0 or self.with_tables and source < self.messages.tree.n_tables):
-                free(own.logs)
-                close_layout(f)
-                return NO_MEMORY
-        return FINE
+                continue
+            free(output[0])
+            output[0] = NULL
+            output[0] = <double*> allocate_zeroed(self.messages.input(node, i).length, sizeof(double))
+            self.f.inputs[i].output = output[0]
+        return 0
 
-    cdef void close_bucket(self, BucketLayout* f, Own* own) noexcept nogil:
+    cdef void close_bucket(self) noexcept nogil:
         """Free the layout of the next bucket, its message and its probabilities, and go on to the bucket after."""
         cdef Table* message = &self.messages.tables[self.n_left - 1]
-        free(own.logs)
-        close_layout(f)
+        close_layout(&self.f)
         self.n_left -= 1
         free(message.values)
         message.values = NULL
         free(self.separators[self.n_left])
         self.separators[self.n_left] = NULL
 
-    cdef Status advance_small(self, int64_t most_cells, double* n_cells) noexcept nogil:
-        cdef BucketLayout f
-        cdef Own own
-        cdef Status status = FINE
+    cdef inline double* marginal(self) noexcept nogil:
+        """Return the marginal of the variable of the next bucket."""
+        return &self.marginals_[self.messages.tree.state_at[self.messages.tree.nodes[self.n_left - 1].variable]]
+
+    cdef int advance_small(self, int64_t most_cells, double* n_cells) except -1 nogil:
         cdef const Node* node
         while self.n_left and n_cells[0] < most_cells:
             node = &self.messages.tree.nodes[self.n_left - 1]
             if node.n_blocks > SMALL_BLOCKS:
                 break
-            status = self.open_bucket(&f, &own)
-            if status != FINE:
-                break
-            distribute_rows(&f, &own, f.cells, f.base, &self.marginals_[self.messages.tree.state_at[node.variable]], 0,
-                            f.outer)
-            self.close_bucket(&f, &own)
+            self.open_bucket()
+            distribute_rows(&self.f, &self.own, self.marginal(), 0, self.f.outer)
+            self.close_bucket()
             n_cells[0] += <double> node.n_rows * node.n_states + 1
-        return status
+        return 0
 
     def advance(self, int64_t most_cells):
         """Process the next small buckets, and return their number of table cells; see `CompiledMessages.advance`."""
         cdef double n_cells = 0
-        cdef Status status
         if self.busy:
             raise RuntimeError("another thread computes the marginals")
         self.busy = True
-        with nogil:
-            status = self.advance_small(most_cells, &n_cells)
-        self.busy = False
-        if status != FINE:
-            raise MemoryError("no memory for the marginals of a graph")
+        try:
+            with nogil:
+                self.advance_small(most_cells, &n_cells)
+        finally:
+            self.busy = False
         return n_cells
 
     def large_bucket(self):
@@ -946,48 +870,44 @@ cdef class Beliefs:
 
 @cython.final
 @cython.no_gc_clear  # deallocation reads other objects
-cdef class BeliefBucket:
-    """A large bucket whose beliefs are computed in pieces, possibly by several threads.
+cdef class BeliefBucket(LargeBucket):
+    """A large bucket whose beliefs are computed.
 
     The blocks of a slice have equal states of some outer axes, which all large beliefs contain, so two slices share no
     cell of a large belief. Each slice has a copy of each small belief.
     """
     cdef Beliefs beliefs
-    cdef BucketLayout f
-    cdef Own own
-    cdef bint is_open
-    cdef Py_ssize_t n_running  # calls in progress, in any thread
     cdef double[:, ::1] sums   # [slices, K]: the part of each slice in the marginal of the variable
     cdef bint[::1] is_sliced   # [outer axes]: the state of this axis is the same in all blocks of a slice
     cdef Py_ssize_t n_after    # number of adjacent blocks of a slice, which differ in the axes after the last sliced
-    cdef int64_t[::1] copy_at  # [tables + 1]: the place of each small belief in a copy
+    cdef int64_t[::1] copy_at  # [inputs + 1]: the place of each small belief in a copy
     cdef double[:, ::1] copies  # [slices, cells]: the small beliefs of all slices
 
     def __cinit__(self, Beliefs beliefs not None):
-        if beliefs.busy or beliefs.n_left == 0:
-            raise ValueError("no bucket is left")
+        require(not beliefs.busy and beliefs.n_left > 0, "no bucket is left")
         self.beliefs = beliefs
-        if beliefs.open_bucket(&self.f, &self.own) != FINE:
-            raise MemoryError("no memory for the marginals of a graph")
-        beliefs.busy = self.is_open = True
+        beliefs.open_bucket()
+        beliefs.busy = True
+        self.open(&beliefs.f)
         self.divide()
 
     cdef int divide(self) except -1:
         """Choose the axes of the slices; allocate their sums and copies, which are smaller than the table."""
         cdef Py_ssize_t i, a, n_slices = 1, n_outer = self.f.n_axes - self.f.n_inner
+        cdef const Node* node = &self.beliefs.messages.tree.nodes[self.beliefs.n_left - 1]
         cdef int64_t length
         cdef bint is_small
-        self.is_sliced, self.copy_at = np.zeros(n_outer, np.int32), np.zeros(self.f.n_tables + 1, np.int64)
-        for i in range(self.f.n_tables):
-            length = self.length(i) if self.f.output[i] != NULL else 0
+        self.is_sliced, self.copy_at = np.zeros(n_outer, np.int32), np.zeros(self.f.n_inputs + 1, np.int64)
+        for i in range(self.f.n_inputs):
+            length = self.beliefs.messages.input(node, i).length if self.f.inputs[i].output != NULL else 0
             is_small = length <= COPIED_CELLS or length <= self.f.outer * self.f.inner // COMBINED_PART
             self.copy_at[i + 1] = self.copy_at[i] + (length if is_small else 0)
         for a in range(n_outer):
             self.is_sliced[a] = n_slices < LEAST_SLICES and \
-                n_slices * self.f.sizes[a] * self.copy_at[self.f.n_tables] <= self.f.outer * self.f.inner
-            for i in range(self.f.n_tables):
-                if self.f.output[i] != NULL and self.copy_at[i] == self.copy_at[i + 1] and \
-                        self.f.step[i * self.f.n_axes + a] == 0:
+                n_slices * self.f.sizes[a] * self.copy_at[self.f.n_inputs] <= self.f.outer * self.f.inner
+            for i in range(self.f.n_inputs):
+                if self.f.inputs[i].output != NULL and self.copy_at[i] == self.copy_at[i + 1] and \
+                        self.f.inputs[i].step[a] == 0:
                     self.is_sliced[a] = False
             n_slices *= self.f.sizes[a] if self.is_sliced[a] else 1
         self.n_after = 1
@@ -995,80 +915,41 @@ cdef class BeliefBucket:
         while a >= 0 and not self.is_sliced[a]:
             self.n_after *= self.f.sizes[a]
             a -= 1
-        self.sums = np.zeros((n_slices, self.f.n_states))
-        self.copies = np.zeros((n_slices, self.copy_at[self.f.n_tables]))
+        self.n_slices, self.sums = n_slices, np.zeros((n_slices, self.f.n_states))
+        self.copies = np.zeros((n_slices, self.copy_at[self.f.n_inputs]))
         return 0
-
-    cdef int64_t length(self, Py_ssize_t i) noexcept:
-        """Return the number of cells of input ``i``."""
-        cdef int64_t source = self.beliefs.messages.tree.nodes[self.beliefs.n_left - 1].sources[i]
-        if source >= 0:
-            return self.beliefs.messages.tree.tables[source].length
-        return self.beliefs.messages.tables[-1 - source].length
 
     def __dealloc__(self):
         if self.is_open:
             self.beliefs.busy = False
-            free(self.own.logs)
-            close_layout(&self.f)
-
-    @property
-    def n_blocks(self):
-        """Number of blocks; a call may take some of them."""
-        return self.f.outer
-
-    @property
-    def n_slices(self):
-        """Number of slices of equally many blocks, at least 1; threads may process different slices simultaneously."""
-        return self.sums.shape[0]
-
-    @property
-    def n_cells(self):
-        """Number of cells of the bucket."""
-        return <double> self.f.outer * self.f.inner * self.f.n_states
 
     def run(self, Py_ssize_t first, Py_ssize_t last):
         """Compute the beliefs of the blocks from ``first`` to ``last`` - 1, which must belong to one slice.
 
         The blocks are counted slice by slice.
         """
-        cdef double* cells
-        cdef int64_t* base
-        cdef double** outputs
-        cdef BucketLayout f = self.f
-        cdef Py_ssize_t slice_, per_slice = self.f.outer // self.sums.shape[0], i, at, n
-        if not self.is_open or not 0 <= first <= last <= self.f.outer:
-            raise ValueError("the blocks do not exist")
+        cdef BucketLayout f
+        cdef Py_ssize_t slice_, per_slice = self.n_blocks // self.n_slices, i, at, n
+        self.require_blocks(first, last)
         if first == last:
             return
         slice_ = first // per_slice
-        if (last - 1) // per_slice != slice_:
-            raise ValueError("the blocks must belong to one slice")
-        cells = <double*> malloc(self.f.inner * self.f.n_states * sizeof(double))
-        base = <int64_t*> malloc((self.f.n_tables + 1) * sizeof(int64_t))
-        outputs = <double**> malloc((self.f.n_tables + 1) * sizeof(double*))
+        require((last - 1) // per_slice == slice_, "the blocks must belong to one slice")
+        copy_layout(&f, self.f)
         self.n_running += 1
-        if cells and base and outputs:
-            with nogil:
-                for i in range(f.n_tables):
-                    outputs[i] = self.f.output[i]
-                    if self.copy_at[i] < self.copy_at[i + 1]:
-                        outputs[i] = &self.copies[slice_, self.copy_at[i]]
-                f.output = outputs
-                first -= slice_ * per_slice
-                last -= slice_ * per_slice
-                while first < last:
-                    n = min(last - first, self.n_after - first % self.n_after)
-                    at = self.block_at(slice_, first // self.n_after) + first % self.n_after
-                    distribute_rows(&f, &self.own, cells, base, &self.sums[slice_, 0], at, at + n)
-                    first += n
+        with nogil:
+            for i in range(f.n_inputs):
+                if self.copy_at[i] < self.copy_at[i + 1]:
+                    f.inputs[i].output = &self.copies[slice_, self.copy_at[i]]
+            first -= slice_ * per_slice
+            last -= slice_ * per_slice
+            while first < last:
+                n = min(last - first, self.n_after - first % self.n_after)
+                at = self.block_at(slice_, first // self.n_after) + first % self.n_after
+                distribute_rows(&f, &self.beliefs.own, &self.sums[slice_, 0], at, at + n)
+                first += n
         self.n_running -= 1
-        is_done = cells != NULL and base != NULL and outputs != NULL
-        free(outputs)
-        free(base)
-        free(cells)
-        if not is_done:
-            raise MemoryError("no memory for a bucket")
+        free(f.cells)
 
     cdef Py_ssize_t block_at(self, Py_ssize_t slice_, Py_ssize_t number) noexcept nogil:
         """Return the first block of a sequence of adjacent blocks, which has this number in its slice."""
@@ -1089,102 +970,96 @@ cdef class BeliefBucket:
         cdef Py_ssize_t x, s, i
         cdef int64_t k
         cdef double* marginal
-        cdef CompiledBucketTree tree = self.beliefs.messages.tree
-        if not self.is_open or self.n_running:
-            raise ValueError("the bucket is closed, or a thread computes its blocks")
+        self.require_complete()
         self.is_open = self.beliefs.busy = False
-        marginal = &self.beliefs.marginals_[tree.state_at[tree.nodes[self.beliefs.n_left - 1].variable]]
+        marginal = self.beliefs.marginal()
         for x in range(self.f.n_states):
-            for s in range(self.sums.shape[0]):
+            for s in range(self.n_slices):
                 marginal[x] += self.sums[s, x]
-        for i in range(self.f.n_tables):
-            for s in range(self.copies.shape[0]):
+        for i in range(self.f.n_inputs):
+            for s in range(self.n_slices):
                 for k in range(self.copy_at[i], self.copy_at[i + 1]):
-                    self.f.output[i][k - self.copy_at[i]] += self.copies[s, k]
-        self.beliefs.close_bucket(&self.f, &self.own)
+                    self.f.inputs[i].output[k - self.copy_at[i]] += self.copies[s, k]
+        self.beliefs.close_bucket()
 
 
 # Loops ----------------------------------------------------------------------------------------------------------------
 
-cdef void fill_block(const BucketLayout* f, bint log_domain, double* cells, const int64_t* base) noexcept nogil:
-    """Combine the tables on the rows of the block that begins at ``base`` in each table."""
-    cdef Py_ssize_t i, b, k, n = f.inner * f.n_states, width = f.n_states
-    cdef const double* table
-    cdef const int32_t* index
-    for i in range(f.n_tables):
-        table, index = f.table[i] + base[i], f.index[i]
-        if i == 0:
-            if f.pattern[i] == ADJACENT:
-                memcpy(cells, table, n * sizeof(double))
-            elif width == 2:
-                for b in range(f.inner):
-                    cells[2 * b] = table[index[b]]
-                    cells[2 * b + 1] = table[index[b] + 1]
-            else:
-                for b in range(f.inner):
-                    for k in range(width):
-                        cells[b * width + k] = table[index[b] + k]
-        elif log_domain:
-            if f.pattern[i] == ADJACENT:
-                for b in range(n):
-                    cells[b] += table[b]
-            elif width == 2:
-                for b in range(f.inner):
-                    cells[2 * b] += table[index[b]]
-                    cells[2 * b + 1] += table[index[b] + 1]
-            else:
-                for b in range(f.inner):
-                    for k in range(width):
-                        cells[b * width + k] += table[index[b] + k]
-        elif f.pattern[i] == ADJACENT:
-            for b in range(n):
-                cells[b] *= table[b]
-        elif width == 2:
-            for b in range(f.inner):
-                cells[2 * b] *= table[index[b]]
-                cells[2 * b + 1] *= table[index[b] + 1]
+cdef enum Operation:
+    COPY, ADD, MULTIPLY
+
+
+cdef inline double combine(double cell, double value, Operation how) noexcept nogil:
+    return value if how == COPY else cell + value if how == ADD else cell * value
+
+
+cdef inline void combine_cells(const BucketLayout* f, const BucketInput* table, Operation how) noexcept nogil:
+    """Copy the rows of a table to the cells of the current block, or add or multiply them."""
+    cdef Py_ssize_t b, k, n = f.inner * f.n_states, width = f.n_states
+    cdef const double* values = table.values + table.base
+    cdef const int32_t* index = table.index
+    cdef double* cells = f.cells
+    if table.pattern == ADJACENT:
+        for b in range(n):
+            cells[b] = combine(cells[b], values[b], how)
+    elif width == 2:
+        for b in range(f.inner):
+            cells[2 * b] = combine(cells[2 * b], values[index[b]], how)
+            cells[2 * b + 1] = combine(cells[2 * b + 1], values[index[b] + 1], how)
+    else:
+        for b in range(f.inner):
+            for k in range(width):
+                cells[b * width + k] = combine(cells[b * width + k], values[index[b] + k], how)
+
+
+cdef void fill_block(const BucketLayout* f, bint log_domain) noexcept nogil:
+    """Combine the tables on the rows of the current block."""
+    cdef Py_ssize_t i
+    combine_cells(f, &f.inputs[0], COPY)
+    for i in range(1, f.n_inputs):
+        if log_domain:
+            combine_cells(f, &f.inputs[i], ADD)
         else:
-            for b in range(f.inner):
-                for k in range(width):
-                    cells[b * width + k] *= table[index[b] + k]
+            combine_cells(f, &f.inputs[i], MULTIPLY)
 
 
-cdef inline void first_block(const BucketLayout* f, Py_ssize_t first, Py_ssize_t* digits, int64_t* base) noexcept nogil:
+cdef inline void first_block(BucketLayout* f, Py_ssize_t first, Py_ssize_t* digits) noexcept nogil:
     """Set the odometer over the outer axes to block ``first``."""
     cdef Py_ssize_t i, a
-    memset(base, 0, f.n_tables * sizeof(int64_t))
+    for i in range(f.n_inputs):
+        f.inputs[i].base = 0
     for a in range(f.n_axes - f.n_inner - 1, -1, -1):
         digits[a] = first % f.sizes[a]
         first //= f.sizes[a]
-        for i in range(f.n_tables):
-            base[i] += f.step[i * f.n_axes + a] * digits[a]
+        for i in range(f.n_inputs):
+            f.inputs[i].base += f.inputs[i].step[a] * digits[a]
 
 
-cdef inline void next_block(const BucketLayout* f, Py_ssize_t* digits, int64_t* base) noexcept nogil:
+cdef inline void next_block(BucketLayout* f, Py_ssize_t* digits) noexcept nogil:
     """Advance the odometer by one block."""
     cdef Py_ssize_t i, a = f.n_axes - f.n_inner - 1
-    while a >= 0:
+    cdef int64_t change = 0
+    while a >= 0 and change <= 0:
         digits[a] += 1
-        if digits[a] < f.sizes[a]:
-            for i in range(f.n_tables):
-                base[i] += f.step[i * f.n_axes + a]
-            return
-        digits[a] = 0
-        for i in range(f.n_tables):
-            base[i] -= f.step[i * f.n_axes + a] * (f.sizes[a] - 1)
+        change = 1
+        if digits[a] == f.sizes[a]:
+            change, digits[a] = 1 - f.sizes[a], 0
+        for i in range(f.n_inputs):
+            f.inputs[i].base += f.inputs[i].step[a] * change
         a -= 1
 
 
-cdef void collect_rows(const BucketLayout* f, bint log_domain, bint maximise, double* cells, int64_t* base,
-                       double* message, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef Py_ssize_t digits[64]
+cdef void collect_rows(BucketLayout* f, bint log_domain, bint maximise, double* message, Py_ssize_t first,
+                       Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t digits[MOST_AXES]
     cdef Py_ssize_t _, b, k, width = f.n_states
     cdef double top, total
     cdef const double* row
+    cdef const double* cells = f.cells
     message += first * f.inner
-    first_block(f, first, digits, base)
+    first_block(f, first, digits)
     for _ in range(first, last):
-        fill_block(f, log_domain, cells, base)
+        fill_block(f, log_domain)
         if not log_domain and not maximise and width == 2:
             for b in range(f.inner):
                 message[b] = cells[2 * b] + cells[2 * b + 1]
@@ -1209,21 +1084,22 @@ cdef void collect_rows(const BucketLayout* f, bint log_domain, bint maximise, do
                     total += exp(row[k] - top)
                 message[b] = top + log(total)
         message += f.inner
-        next_block(f, digits, base)
+        next_block(f, digits)
 
 
-cdef void distribute_rows(const BucketLayout* f, const Own* own, double* cells, int64_t* base, double* marginal,
-                          Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef Py_ssize_t digits[64]
+cdef void distribute_rows(BucketLayout* f, const Own* own, double* marginal, Py_ssize_t first, Py_ssize_t last
+                          ) noexcept nogil:
+    cdef Py_ssize_t digits[MOST_AXES]
     cdef Py_ssize_t _, b, k, i, n = f.inner * f.n_states, width = f.n_states
     cdef double factor
     cdef bint any_row
     cdef double* row
     cdef double* output
+    cdef double* cells = f.cells
     cdef const int32_t* index
     cdef const double* message = own.message + first * f.inner
     cdef const double* probability = (own.probability if own.probability else &own.one) + first * f.inner
-    first_block(f, first, digits, base)
+    first_block(f, first, digits)
     for _ in range(first, last):
         any_row = False
         for b in range(f.inner):
@@ -1231,7 +1107,7 @@ cdef void distribute_rows(const BucketLayout* f, const Own* own, double* cells, 
                 any_row = True
                 break
         if any_row:
-            fill_block(f, own.in_logs, cells, base)
+            fill_block(f, own.in_logs)
             for b in range(f.inner):
                 row = cells + b * width
                 if not probability[b] > 0:
@@ -1245,16 +1121,15 @@ cdef void distribute_rows(const BucketLayout* f, const Own* own, double* cells, 
                     for k in range(width):
                         row[k] *= factor
             add_rows(f, cells, marginal)
-            for i in range(f.n_tables):
-                output = f.output[i]
+            for i in range(f.n_inputs):
+                output, index = f.inputs[i].output, f.inputs[i].index
                 if output == NULL:
                     continue
-                output += base[i]
-                index = f.index[i]
-                if f.pattern[i] == ADJACENT:
+                output += f.inputs[i].base
+                if f.inputs[i].pattern == ADJACENT:
                     for b in range(n):
                         output[b] += cells[b]
-                elif f.pattern[i] == CONSTANT:
+                elif f.inputs[i].pattern == CONSTANT:
                     add_rows(f, cells, output)
                 else:
                     for b in range(f.inner):
@@ -1262,7 +1137,7 @@ cdef void distribute_rows(const BucketLayout* f, const Own* own, double* cells, 
                             output[index[b] + k] += cells[b * width + k]
         message += f.inner
         probability += f.inner
-        next_block(f, digits, base)
+        next_block(f, digits)
 
 
 cdef inline void add_rows(const BucketLayout* f, const double* cells, double* sums) noexcept nogil:

@@ -14,17 +14,14 @@ eliminates as many vertices as possible with few neighbours each. `herdner.infer
 from libc.math cimport exp2, floor
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memmove
+from libc.string cimport memmove, memset
 
 cimport cython
 import numpy as np
 
+from allocation cimport allocate, allocate_zeroed, require_memory
 from heap cimport Heap, remove_item, set_key
-from herdner._ext.memory cimport owned
-
-cdef extern from "allocation.h" nogil:
-    void* array_memory(int64_t n, size_t size)
-    void* zeroed_memory(int64_t n, size_t size)
+from herdner._ext.memory cimport owned, require
 
 cdef double UNITS = 256  # weights of variables are multiples of 1 / UNITS, so that sums of costs are exact
 
@@ -46,35 +43,30 @@ cdef int fill_graph(EliminationGraph* g, starts_, neighbours_, Py_ssize_t n) exc
     cdef const int32_t[::1] neighbours = owned(neighbours_, np.int32, 1, "neighbours")
     cdef Py_ssize_t v
     cdef int64_t e
-    if starts.shape[0] != n + 1 or n >= 1 << 31 or starts[0] != 0 or starts[n] != neighbours.shape[0]:
-        raise ValueError("starts and neighbours do not fit each other")
-    g.n, g.heap.size, g.work = 0, 0, 0
-    g.neighbours = <int32_t**> zeroed_memory(n + 1, sizeof(int32_t*))
-    g.degree = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-    g.room = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-    g.heap.place = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-    g.heap.items = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-    g.heap.key = <double*> array_memory(n + 1, sizeof(double))
-    if not (g.neighbours and g.degree and g.room and g.heap.items and g.heap.place and g.heap.key):
-        raise MemoryError("no memory for an elimination order")
-    g.n = n
+    require(starts.shape[0] == n + 1 and n < <int64_t> 1 << 31 and starts[0] == 0
+            and starts[n] == neighbours.shape[0], "starts and neighbours do not fit each other")
+    g.n, g.heap.size, g.work = n, 0, 0
+    g.neighbours = <int32_t**> allocate_zeroed(n, sizeof(int32_t*))
+    g.degree = <int32_t*> allocate(n, sizeof(int32_t))
+    g.room = <int32_t*> allocate(n, sizeof(int32_t))
+    g.heap.place = <int32_t*> allocate(n, sizeof(int32_t))
+    g.heap.items = <int32_t*> allocate(n, sizeof(int32_t))
+    g.heap.key = <double*> allocate(n, sizeof(double))
     for v in range(n):
-        if not 0 <= starts[v] <= starts[v + 1] <= neighbours.shape[0] or starts[v + 1] - starts[v] >= n:
-            raise ValueError("starts must ascend, and a vertex has fewer neighbours than there are vertices")
+        require(0 <= starts[v] <= starts[v + 1] <= neighbours.shape[0] and starts[v + 1] - starts[v] < n,
+                "starts must ascend, and a vertex has fewer neighbours than there are vertices")
         g.heap.place[v] = -1
         g.degree[v] = <int32_t> (starts[v + 1] - starts[v])
         g.room[v] = g.degree[v] + 4
-        g.neighbours[v] = <int32_t*> array_memory(g.room[v], sizeof(int32_t))
-        if not g.neighbours[v]:
-            raise MemoryError("no memory for an elimination order")
+        g.neighbours[v] = <int32_t*> allocate(g.room[v], sizeof(int32_t))
         for e in range(starts[v], starts[v + 1]):
-            if not 0 <= neighbours[e] < n or neighbours[e] == v or e > starts[v] and neighbours[e] <= neighbours[e - 1]:
-                raise ValueError("neighbours must be other vertices of the graph, in ascending order")
+            require(0 <= neighbours[e] < n and neighbours[e] != v
+                    and (e == starts[v] or neighbours[e - 1] < neighbours[e]),
+                    "neighbours must be other vertices of the graph, in ascending order")
             g.neighbours[v][e - starts[v]] = neighbours[e]
     for v in range(n):
         for e in range(g.degree[v]):
-            if not is_adjacent(g, g.neighbours[v][e], <int32_t> v):
-                raise ValueError("neighbours must be symmetric")
+            require(is_adjacent(g, g.neighbours[v][e], <int32_t> v), "neighbours must be symmetric")
     return 0
 
 
@@ -108,20 +100,18 @@ cdef inline bint is_adjacent(const EliminationGraph* g, int32_t a, int32_t b) no
     return at < g.degree[a] and g.neighbours[a][at] == b
 
 
-cdef bint insert(EliminationGraph* g, int32_t a, int32_t b) noexcept nogil:
-    """Add ``b`` to the neighbours of ``a``; return False without memory."""
+cdef int insert(EliminationGraph* g, int32_t a, int32_t b) except -1 nogil:
+    """Add ``b`` to the neighbours of ``a``."""
     cdef Py_ssize_t at = first_not_below(g.neighbours[a], 0, g.degree[a], b)
-    cdef int32_t* moved
+    cdef size_t size = 2 * <size_t> g.room[a] * sizeof(int32_t)
     if g.degree[a] == g.room[a]:
-        moved = <int32_t*> realloc(g.neighbours[a], 2 * <size_t> g.room[a] * sizeof(int32_t))
-        if not moved:
-            return False
-        g.neighbours[a], g.room[a] = moved, 2 * g.room[a]
+        g.neighbours[a] = <int32_t*> require_memory(realloc(g.neighbours[a], size), 1, size)
+        g.room[a] *= 2
     memmove(g.neighbours[a] + at + 1, g.neighbours[a] + at, (g.degree[a] - at) * sizeof(int32_t))
     g.neighbours[a][at] = b
     g.degree[a] += 1
     g.work += (g.degree[a] - at) // 8 + 4
-    return True
+    return 0
 
 
 cdef void detach(EliminationGraph* g, int32_t a, int32_t b) noexcept nogil:
@@ -154,8 +144,10 @@ cdef class GreedyOrder:
     cdef double* weight_sum    # [n]: sum of the weights of all neighbours
     cdef double* cost          # [n]
     cdef int32_t* touched      # [n_touched]: vertices whose cost has changed
-    cdef unsigned char* is_touched
+    cdef int32_t* is_touched   # [n]
     cdef int32_t* leaves       # [n_leaves]: vertices with at most one neighbour
+    cdef double[:, ::1] doubles   # the memory of these arrays
+    cdef int32_t[:, ::1] vertices
     cdef Py_ssize_t n_touched, n_leaves, n_measured
     cdef Criterion criterion
     cdef double limit, spread
@@ -182,28 +174,19 @@ cdef class GreedyOrder:
             spread: Relative size of the random noise on costs; 0 for none.
         """
         cdef Py_ssize_t v, e, n = log_sizes.shape[0]
-        if not 0 <= criterion <= 2:
-            raise ValueError("the criterion is not 0, 1 or 2")
+        require(0 <= criterion <= 2, "the criterion is not 0, 1 or 2")
         fill_graph(&self.g, starts, neighbours, n)
-        self.log_size = <double*> array_memory(n + 1, sizeof(double))
-        self.weight = <double*> array_memory(n + 1, sizeof(double))
-        self.weight_sum = <double*> array_memory(n + 1, sizeof(double))
-        self.cost = <double*> array_memory(n + 1, sizeof(double))
-        self.touched = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-        self.is_touched = <unsigned char*> zeroed_memory(n + 1, 1)
-        self.leaves = <int32_t*> array_memory(n + 1, sizeof(int32_t))
-        if not (self.log_size and self.weight and self.weight_sum and self.cost and self.touched and self.is_touched
-                and self.leaves):
-            raise MemoryError("no memory for an elimination order")
+        self.doubles, self.vertices = np.zeros((4, n + 1)), np.zeros((3, n + 1), np.int32)
+        self.log_size, self.weight, self.weight_sum = &self.doubles[0, 0], &self.doubles[1, 0], &self.doubles[2, 0]
+        self.cost, self.touched = &self.doubles[3, 0], &self.vertices[0, 0]
+        self.is_touched, self.leaves = &self.vertices[1, 0], &self.vertices[2, 0]
         self.criterion, self.limit, self.spread, self.random_state = <Criterion> criterion, limit, spread, seed | 1
         self.order_, self.message_sizes = np.zeros(n, np.int32), np.zeros(n)
         for v in range(n):
-            if not 0 <= log_sizes[v] < 64:
-                raise ValueError("log_sizes must be at least 0 and below 64")
+            require(0 <= log_sizes[v] < 64, "log_sizes must be at least 0 and below 64")
             self.log_size[v] = log_sizes[v]
             self.weight[v] = 1 if criterion == MIN_FILL else floor(UNITS * log_sizes[v] + 0.5) / UNITS
         for v in range(n):
-            self.weight_sum[v] = 0
             for e in range(self.g.degree[v]):
                 self.weight_sum[v] += self.weight[self.g.neighbours[v][e]]
             if self.g.degree[v] <= 1:
@@ -212,13 +195,6 @@ cdef class GreedyOrder:
 
     def __dealloc__(self):
         free_graph(&self.g)
-        free(self.log_size)
-        free(self.weight)
-        free(self.weight_sum)
-        free(self.cost)
-        free(self.touched)
-        free(self.is_touched)
-        free(self.leaves)
 
     @property
     def order(self):
@@ -249,15 +225,15 @@ cdef class GreedyOrder:
         cdef int32_t[::1] parent = np.full(n, -1, np.int32)    # the bucket that has the message of a bucket
         cdef int32_t[::1] ancestor = np.full(n, -1, np.int32)  # shortcuts to the latest bucket above (Liu 1986)
         cdef double[::1] inputs = np.zeros(n)                  # cells of the messages in a bucket
-        if self.busy or self.n_ordered < n or starts.shape[0] != n + 1:
-            raise ValueError("the search must have found an order, and starts must fit the graph")
+        require(not self.busy and self.n_ordered == n and starts.shape[0] == n + 1,
+                "the search must have found an order, and starts must fit the graph")
         for k in range(n):
             position[self.order_[k]] = <int32_t> k
         for k in range(n):
             v = self.order_[k]
             for e in range(starts[v], starts[v + 1]):
-                if not (0 <= e < neighbours.shape[0] and 0 <= neighbours[e] < n):
-                    raise ValueError("starts and neighbours do not fit each other")
+                require(0 <= e < neighbours.shape[0] and 0 <= neighbours[e] < n,
+                        "starts and neighbours do not fit each other")
                 r = position[neighbours[e]]
                 while 0 <= r < k:
                     above = ancestor[r]
@@ -279,20 +255,21 @@ cdef class GreedyOrder:
         Args:
             most_work: Approximate number of entries to read or move.
         """
-        cdef bint has_memory
         if self.busy:
             raise RuntimeError("another thread uses the search")
         self.busy = True
-        with nogil:
-            has_memory = self.search(self.g.work + most_work)
-        self.busy = False
-        if not has_memory:
+        try:
+            with nogil:
+                self.search(self.g.work + most_work)
+        except MemoryError:
             self.is_hopeless = True
-            raise MemoryError("no memory for an elimination order")
+            raise
+        finally:
+            self.busy = False
         return self.is_hopeless or self.n_ordered == self.g.n
 
-    cdef bint search(self, uint64_t most_work) noexcept nogil:
-        """Eliminate vertices until the work is done; return False without memory."""
+    cdef int search(self, uint64_t most_work) except -1 nogil:
+        """Eliminate vertices until the work is done."""
         cdef EliminationGraph* g = &self.g
         cdef int32_t v, u
         while not self.is_hopeless and self.n_ordered < g.n and g.work < most_work:
@@ -318,9 +295,9 @@ cdef class GreedyOrder:
                 v = g.heap.items[0]
                 remove_item(&g.heap, v)
                 self.append(v)
-                if not self.is_hopeless and not self.eliminate(v):
-                    return False
-        return True
+                if not self.is_hopeless:
+                    self.eliminate(v)
+        return 0
 
     cdef void append(self, int32_t v) noexcept nogil:
         """Append a vertex to the order, and add its bucket to the totals."""
@@ -395,8 +372,8 @@ cdef class GreedyOrder:
             self.touched[self.n_touched] = v
             self.n_touched += 1
 
-    cdef bint join(self, int32_t a, int32_t b) noexcept nogil:
-        """Make two vertices neighbours, and update the costs; return False without memory."""
+    cdef int join(self, int32_t a, int32_t b) except -1 nogil:
+        """Make two vertices neighbours, and update the costs."""
         cdef double both
         if self.criterion == MIN_WEIGHT:
             self.cost[a] += self.weight[b]
@@ -407,10 +384,11 @@ cdef class GreedyOrder:
             self.cost[b] += self.weight[a] * (self.weight_sum[b] - both)
         self.weight_sum[a] += self.weight[b]
         self.weight_sum[b] += self.weight[a]
-        return insert(&self.g, a, b) and insert(&self.g, b, a)
+        insert(&self.g, a, b)
+        return insert(&self.g, b, a)
 
-    cdef bint eliminate(self, int32_t v) noexcept nogil:
-        """Join the neighbours of ``v``, remove it, and update the costs; return False without memory."""
+    cdef int eliminate(self, int32_t v) except -1 nogil:
+        """Join the neighbours of ``v``, remove it, and update the costs."""
         cdef EliminationGraph* g = &self.g
         cdef const int32_t* row = g.neighbours[v]
         cdef Py_ssize_t i, j, at, n = g.degree[v]
@@ -420,8 +398,8 @@ cdef class GreedyOrder:
             g.work += n - i
             for j in range(i + 1, n):
                 at = first_not_below(g.neighbours[a], at, g.degree[a], row[j])
-                if (at == g.degree[a] or g.neighbours[a][at] != row[j]) and not self.join(a, row[j]):
-                    return False
+                if at == g.degree[a] or g.neighbours[a][at] != row[j]:
+                    self.join(a, row[j])
         for i in range(n):
             a = row[i]
             detach(g, a, v)
@@ -439,7 +417,7 @@ cdef class GreedyOrder:
         g.work += 8 * self.n_touched
         self.n_touched = 0
         discard(g, v)
-        return True
+        return 0
 
 
 def least_largest_bucket(starts, neighbours, const double[::1] log_sizes not None):
@@ -456,7 +434,7 @@ def least_largest_bucket(starts, neighbours, const double[::1] log_sizes not Non
     cdef Py_ssize_t e
     cdef int32_t u, v
     cdef double bound = 0, key
-    g.neighbours, g.degree, g.room, g.heap.items, g.heap.place, g.heap.key = NULL, NULL, NULL, NULL, NULL, NULL
+    memset(&g, 0, sizeof(g))
     try:
         fill_graph(&g, starts, neighbours, log_sizes.shape[0])
         with nogil:
@@ -497,12 +475,10 @@ def find_block(starts, neighbours, const double[::1] log_sizes not None, Py_ssiz
     cdef EliminationGraph g, by_degree
     cdef Py_ssize_t e, n = log_sizes.shape[0], n_block = 0
     cdef int32_t v, u
-    cdef bint has_memory = True
     cdef double log_cells
     cdef int32_t[::1] block
-    if ties.shape[0] != n or is_missing.shape[0] != n:
-        raise ValueError("log_sizes, ties and is_missing do not fit each other")
-    g.neighbours, g.degree, g.room, g.heap.items, g.heap.place, g.heap.key = NULL, NULL, NULL, NULL, NULL, NULL
+    require(ties.shape[0] == n == is_missing.shape[0], "log_sizes, ties and is_missing do not fit each other")
+    memset(&g, 0, sizeof(g))
     by_degree = g
     array = np.zeros(n, np.int32)
     block = array
@@ -514,7 +490,7 @@ def find_block(starts, neighbours, const double[::1] log_sizes not None, Py_ssiz
             for v in range(<int32_t> n):
                 set_key(&g.heap, v, g.degree[v] + ties[v])
                 set_key(&by_degree.heap, v, late_key(&g, v, ties, is_missing))
-            while g.heap.size and has_memory:
+            while g.heap.size:
                 v = g.heap.items[0]
                 log_cells = log_sizes[v]
                 if g.degree[v] <= width:
@@ -523,7 +499,7 @@ def find_block(starts, neighbours, const double[::1] log_sizes not None, Py_ssiz
                 if g.degree[v] == 0 or g.degree[v] <= width and log_cells <= most_log2_cells:
                     block[n_block] = v
                     n_block += 1
-                    has_memory = join_neighbours(&g, v)
+                    join_neighbours(&g, v)
                 else:
                     v = by_degree.heap.items[0]
                 remove_item(&g.heap, v)
@@ -536,8 +512,6 @@ def find_block(starts, neighbours, const double[::1] log_sizes not None, Py_ssiz
                 discard(&g, v)
             for e in range(n_block):
                 is_missing[block[e]] = 0
-        if not has_memory:
-            raise MemoryError("no memory for a block of variables")
         return array[:n_block]
     finally:
         free_graph(&g)
@@ -550,13 +524,14 @@ cdef inline double late_key(const EliminationGraph* g, int32_t v, const double[:
     return (<double> (1 << 30) if is_missing[v] else 0.0) - g.degree[v] + ties[v]
 
 
-cdef bint join_neighbours(EliminationGraph* g, int32_t v) noexcept nogil:
-    """Join all neighbours of a vertex to each other; return False without memory."""
+cdef int join_neighbours(EliminationGraph* g, int32_t v) except -1 nogil:
+    """Join all neighbours of a vertex to each other."""
     cdef Py_ssize_t i, j
     cdef int32_t a, b
     for i in range(g.degree[v]):
         for j in range(i):
             a, b = g.neighbours[v][i], g.neighbours[v][j]
-            if not is_adjacent(g, a, b) and not (insert(g, a, b) and insert(g, b, a)):
-                return False
-    return True
+            if not is_adjacent(g, a, b):
+                insert(g, a, b)
+                insert(g, b, a)
+    return 0

@@ -1,0 +1,24 @@
+# cython: language_level=3
+# Memory for arrays. The caller frees it.
+from libc.stdint cimport int64_t
+
+cdef extern from "allocation.h" nogil:
+    void* array_memory(int64_t n, size_t size)
+    void* zeroed_memory(int64_t n, size_t size)
+
+
+cdef inline void* allocate(int64_t n, size_t size) except NULL nogil:
+    """Return uninitialised memory for n elements of ``size`` bytes; raise MemoryError if there is none."""
+    return require_memory(array_memory(max(n, 1), size), n, size)
+
+
+cdef inline void* allocate_zeroed(int64_t n, size_t size) except NULL nogil:
+    """Return memory of zeros for n elements of ``size`` bytes; raise MemoryError if there is none."""
+    return require_memory(zeroed_memory(max(n, 1), size), n, size)
+
+
+cdef inline void* require_memory(void* memory, int64_t n, size_t size) except NULL nogil:
+    if memory == NULL:
+        with gil:
+            raise MemoryError(f"no memory for {n} elements of {size} bytes")
+    return memory
