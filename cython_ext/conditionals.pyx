@@ -7,7 +7,7 @@ Called by ``herdner.graph.conditionals``, which checks the arguments.
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, isinf
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport qsort
 
 from firsts cimport first_double, first_int32, first_int64
@@ -152,66 +152,29 @@ def normalise(double[::1] rows, row_at, sizes, widths, double[::1] spread):
     return fault
 
 
-def count_incidences(list scopes not None, int64_t n_variables):
-    """Return the first incidence of each variable, int64[V + 1], for the scopes int32[F, a] of groups of factors."""
-    starts_array = np.zeros(max(n_variables, 0) + 1, np.int64)
-    cdef int64_t[::1] starts = starts_array
-    cdef const int32_t[:, ::1] variables
-    cdef int64_t f, a, i
-    for group in list(scopes):
-        variables = owned(group, np.int32, 2, "scopes")
-        with nogil:
-            for f in range(variables.shape[0]):
-                for a in range(variables.shape[1]):
-                    starts[variables[f, a] + 1] += 1
-    for i in range(n_variables):
-        starts[i + 1] += starts[i]
-    return starts_array
-
-
-def count_others(list scopes not None, starts):
-    """Return the first entry of each incidence in the lists of other variables, int64[E + 1].
-
-    ``scopes`` are those of `count_incidences`, and ``starts`` is its result.
-    """
-    cdef int64_t[::1] cursor = np.array(owned(starts, np.int64, 1, "starts"))
-    cdef int64_t f, a, i, e, n = cursor.shape[0] - 1
-    require(n >= 0, "starts must have an entry more than there are variables")
-    others_at_array = np.zeros(max(cursor[n], 0) + 1, np.int64)
-    cdef int64_t[::1] others_at = others_at_array
-    cdef const int32_t[:, ::1] variables
-    for group in list(scopes):
-        variables = owned(group, np.int32, 2, "scopes")
-        with nogil:
-            for f in range(variables.shape[0]):
-                for a in range(variables.shape[1]):
-                    i = variables[f, a]
-                    others_at[cursor[i] + 1] = variables.shape[1] - 1
-                    cursor[i] += 1
-    for e in range(others_at.shape[0] - 1):
-        others_at[e + 1] += others_at[e]
-    return others_at_array
-
-
-def fill_incidences(list groups not None, starts, others_at, double[::1] spread not None):
-    """Return (row_at, others, places) of the factors of all groups, in the order of the groups and their factors.
+def fill_incidences(list groups not None, starts, first_others, double[::1] spread not None):
+    """Return (row_at, others_at, others, places) of the factors of all groups, in the order of groups and factors.
 
     A group is a tuple (scopes int32[F, a], term_of_factor int32[F], blocks int64[a, 2], strides int32[a, a], spreads
     float64[a, terms]). For position b, ``blocks[b]`` is (start of its rows, doubles in the rows of one term),
     ``strides[b, c]`` the number of doubles by which one state of position c moves the row, and ``spreads[b, t]`` the
-    spread of term t, which is added to ``spread`` [V]. ``starts`` and ``others_at`` are results of `count_incidences`
-    and `count_others`; ``others_at`` is None if each factor has two variables, and ``places`` is then None.
+    spread of term t, which is added to ``spread`` [V]. ``starts`` [V + 1] is the first incidence of each variable, and
+    ``first_others`` [V + 1] its first entry in ``others``; ``first_others`` is None if each factor has two variables,
+    and ``others_at`` and ``places`` are then None.
     """
-    cdef int64_t[::1] cursor = np.array(owned(starts, np.int64, 1, "starts"))
-    cdef const int64_t[::1] first = None if others_at is None else owned(others_at, np.int64, 1, "others_at")
+    cdef int64_t[::1] cursor = np.array(owned(starts, np.int64, 1, "starts")), to
     cdef int64_t f, a, b, e, at, arity, n = cursor.shape[0] - 1
     cdef int32_t i, term
     require(n >= 0 and cursor[n] >= 0, "starts must have an entry more than there are variables")
-    require(first is None or first.shape[0] == cursor[n] + 1 and first[cursor[n]] >= 0, "each incidence needs others")
-    row_at_array = np.empty(cursor[n], np.int32)
-    others_array = np.empty(cursor[n] if first is None else first[cursor[n]], np.int32)
-    places_array = None if first is None else np.empty(len(others_array), np.int32)
+    row_at_array, others_at_array, places_array, n_others = np.empty(cursor[n], np.int32), None, None, cursor[n]
+    if first_others is not None:
+        to = np.array(owned(first_others, np.int64, 1, "first_others"))
+        require(to.shape[0] == n + 1 and to[n] >= 0, "first_others must have an entry for each variable and one more")
+        n_others, others_at_array, places_array = to[n], np.zeros(cursor[n] + 1, np.int64), np.empty(to[n], np.int32)
+        others_at_array[cursor[n]] = n_others
+    others_array = np.empty(n_others, np.int32)
     cdef int32_t[::1] row_at = row_at_array, others = others_array, places = places_array
+    cdef int64_t[::1] others_at = others_at_array
     cdef const int32_t[:, ::1] variables, strides
     cdef const int32_t[::1] term_of
     cdef const int64_t[:, ::1] blocks
@@ -230,14 +193,17 @@ def fill_incidences(list groups not None, starts, others_at, double[::1] spread 
                     cursor[i] += 1
                     row_at[e] = <int32_t> (blocks[a, 0] + term * blocks[a, 1])
                     spread[i] += spreads[a, term]
-                    at = e if first is None else first[e]
+                    at = e
+                    if places is not None:
+                        at = others_at[e] = to[i]
+                        to[i] += arity - 1
                     for b in range(arity):
                         if b != a:
                             others[at] = variables[f, b]
                             if places is not None:
                                 places[at] = strides[a, b]
                             at += 1
-    return row_at_array, others_array, places_array
+    return row_at_array, others_at_array, others_array, places_array
 
 
 cdef inline int64_t age(int64_t i, int64_t j, int64_t n) noexcept nogil:
@@ -261,48 +227,6 @@ def sort_pairs(starts, int32_t[::1] row_at, int32_t[::1] others):
                     row_at[to], others[to] = row_at[to - 1], others[to - 1]
                     to -= 1
                 row_at[to], others[to] = row, other
-
-
-def pad_incidences(starts, row_at, others, const double[::1] rows, new_starts, int32_t[::1] new_row_at,
-                   int32_t[::1] new_others, double[::1] new_rows):
-    """Copy lists of binary pairs into longer lists, padded with neutral pairs (log-odds 0).
-
-    ``new_rows`` has a separate row for each entry; or, if it is two doubles longer than ``rows``, the same rows and one
-    neutral row.
-    """
-    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
-    cdef const int64_t[::1] new = owned(new_starts, np.int64, 1, "new_starts")
-    cdef const int32_t[::1] row = owned(row_at, np.int32, 1, "row_at"), other = owned(others, np.int32, 1, "others")
-    cdef int64_t i, e, to
-    cdef int32_t neutral = <int32_t> rows.shape[0]
-    cdef bint is_separate = new_rows.shape[0] != rows.shape[0] + 2
-    with nogil:
-        for i in range(first.shape[0] - 1):
-            e = first[i]
-            for to in range(new[i], new[i + 1]):
-                new_others[to] = other[e] if e < first[i + 1] else 0
-                new_row_at[to] = <int32_t> (2 * to) if is_separate else (row[e] if e < first[i + 1] else neutral)
-                if is_separate and e < first[i + 1]:
-                    new_rows[2 * to] = rows[row[e]]
-                    new_rows[2 * to + 1] = rows[row[e] + 1]
-                e += 1
-        if not is_separate:
-            new_rows[:neutral] = rows
-
-
-def mark_independent(starts, others, int64_t size, uint8_t[::1] flags):
-    """Set flags[b] = 1 where no two of the variables b * size to (b + 1) * size - 1 are neighbours, else 0."""
-    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
-    cdef const int32_t[::1] other = owned(others, np.int32, 1, "others")
-    cdef int64_t i, e, b
-    cdef uint8_t independent
-    with nogil:
-        for b in range(flags.shape[0]):
-            independent = 1
-            for i in range(b * size, (b + 1) * size):
-                for e in range(first[i], first[i + 1]):
-                    independent &= not (b * size <= other[e] < (b + 1) * size)
-            flags[b] = independent
 
 
 cdef int compare(const void *a, const void *b) noexcept nogil:
@@ -352,48 +276,3 @@ def colour(starts, members):
                 c += 1
             colours[i] = c
     return colours_array
-
-
-def largest_odds(const double[::1] unary):
-    """Return (largest finite absolute log-odds, index of a variable with NaN odds or -1)."""
-    cdef int64_t i, fault = -1
-    cdef double size, largest = 0.0
-    with nogil:
-        for i in range(unary.shape[0]):
-            size = fabs(unary[i])
-            if size != size:
-                fault = i
-                break
-            if not isinf(size) and size > largest:
-                largest = size
-    return largest, fault
-
-
-def grid_columns(scopes, int64_t n_variables):
-    """Recognise a grid in raster order. Return (columns, wraps), or (0, False) if the pairs form no grid.
-
-    The pairs must come first along columns, then along rows, each in the order of their first variables.
-    """
-    cdef const int32_t[:, ::1] pairs = owned(scopes, np.int32, 2, "scopes")
-    cdef int64_t n_pairs = pairs.shape[0], columns, rows, r, c, f = 0
-    cdef bint wraps, fits
-    if not n_pairs:
-        return 0, False
-    columns = pairs[0, 1] - pairs[0, 0]
-    if columns < 3 or n_variables % columns or n_variables < 3 * columns:
-        return 0, False
-    rows = n_variables // columns
-    wraps = n_pairs == 2 * n_variables
-    if not wraps and n_pairs != (rows - 1) * columns + rows * (columns - 1):
-        return 0, False
-    with nogil:
-        fits = True
-        for r in range(rows if wraps else rows - 1):
-            for c in range(columns):
-                fits &= pairs[f, 0] == r * columns + c and pairs[f, 1] == (r + 1) % rows * columns + c
-                f += 1
-        for r in range(rows):
-            for c in range(columns if wraps else columns - 1):
-                fits &= pairs[f, 0] == r * columns + c and pairs[f, 1] == r * columns + (c + 1) % columns
-                f += 1
-    return (columns if fits else 0), fits and wraps

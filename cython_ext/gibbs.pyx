@@ -18,28 +18,9 @@ from rows cimport conditionals
 
 cdef extern from "engine/engine.h" nogil:
     enum:
-        BATCH_SIZE
-        IMPOSSIBLE
-        MAX_COUNTED_VARIABLES
-        MAX_PACKED_STATES
-        MAX_STATES
-        NO_MEMORY
-        WEIGHTS_FULL
-        PART_PLAN
-        PART_RECORD
-        PART_SETUP
-        PART_WEIGHTS
-        PART_GRID
-        PART_BLOCKS
-        PART_ARRAYS
-        PART_COUNTING
-        PART_GROUPS
-        WHOLE
-        REAL
-        ENUM
-        BUFFER
-        STRIDED
-        PRIVATE
+        BATCH_SIZE, IMPOSSIBLE, MAX_COUNTED_VARIABLES, MAX_PACKED_STATES, MAX_STATES, NO_MEMORY, WEIGHTS_FULL
+        PART_PLAN, PART_RECORD, PART_SETUP, PART_WEIGHTS, PART_GRID, PART_BLOCKS, PART_ARRAYS, PART_COUNTING, PART_GROUPS
+        WHOLE, REAL, ENUM, BUFFER, STRIDED, PRIVATE
     ctypedef struct engine
     ctypedef struct field:
         const char *name

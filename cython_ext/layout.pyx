@@ -12,22 +12,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from herdner._ext.memory cimport own, owned, require
 
 
-def add_unary(double[:, ::1] unary, scopes, table_of_factor, const double[:] scale, const double[:, ::1] tables):
-    """Add factors of one variable each, ``scopes`` [F, 1] and ``tables`` [T, k], to ``unary`` [V, K >= k]."""
-    cdef const int32_t[:, ::1] variables = owned(scopes, np.int32, 2, "scopes")
-    cdef const int32_t[:] table = own(table_of_factor, np.int32, 1, "table_of_factor", strided=True)
-    cdef int64_t f, j
-    cdef const double *row
-    cdef double *to
-    require(0 < tables.shape[1] <= unary.shape[1] or not variables.shape[0], "unary must have a column for each state")
-    with nogil:
-        for f in range(variables.shape[0]):
-            row = &tables[table[f], 0]
-            to = &unary[variables[f, 0], 0]
-            for j in range(tables.shape[1]):
-                to[j] += scale[f] * row[j]
-
-
 def forward_paths(scopes, int64_t n_variables, int64_t[::1] offsets):
     """Find the paths of a graph whose factors, ``scopes`` [F, 2], join variables t - 1 and t in ascending order of t.
 
@@ -47,24 +31,6 @@ def forward_paths(scopes, int64_t n_variables, int64_t[::1] offsets):
             n_paths += 1
     offsets[n_paths] = n_variables
     return n_paths if f == pairs.shape[0] else -1
-
-
-def mark_neighbours(scopes, int32_t[::1] nearest, uint8_t[::1] joined):
-    """Mark the neighbours of each variable to its left, for factors of pairs.
-
-    ``joined`` [V] becomes 1 where a variable is joined to the previous one; ``nearest`` [V] receives its nearest
-    neighbour further left. The caller initialises ``joined`` with 0 and ``nearest`` with -1.
-    """
-    cdef const int32_t[:, ::1] pairs = owned(scopes, np.int32, 2, "scopes")
-    cdef int64_t f
-    cdef int32_t left, right
-    with nogil:
-        for f in range(pairs.shape[0]):
-            left, right = min(pairs[f, 0], pairs[f, 1]), max(pairs[f, 0], pairs[f, 1])
-            if left == right - 1:
-                joined[right] = 1
-            elif left > nearest[right]:
-                nearest[right] = left
 
 
 def cut_runs(nearest, joined, int32_t[::1] first):
@@ -139,14 +105,16 @@ cdef inline bint add_neighbour(int32_t[:, ::1] neighbours, int64_t here, int32_t
     return False
 
 
-def add_rows(double[:, ::1] totals, to, const double[:] scale, const double[:, ::1] rows):
-    """Add ``scale[f] * rows[f]`` to ``totals[to[f]]`` for each f in order."""
-    cdef const int32_t[:] row_of = own(to, np.int32, 1, "to", strided=True)
+def add_rows(double[:, ::1] totals, to, table_of, const double[:] scale, const double[:, ::1] rows):
+    """Add ``scale[f] * rows[table_of[f]]`` to the first columns of ``totals[to[f]]`` for each f in order."""
+    cdef const int32_t[:] place = own(to, np.int32, 1, "to", strided=True)
+    cdef const int32_t[:] table = own(table_of, np.int32, 1, "table_of", strided=True)
     cdef int64_t f, j
+    cdef const double *row
     cdef double *total
-    require(0 < rows.shape[1] <= totals.shape[1] or not rows.shape[0], "totals must have a column for each of rows")
+    require(0 < rows.shape[1] <= totals.shape[1] or not place.shape[0], "totals must have a column for each of rows")
     with nogil:
-        for f in range(rows.shape[0]):
-            total = &totals[row_of[f], 0]
+        for f in range(place.shape[0]):
+            row, total = &rows[table[f], 0], &totals[place[f], 0]
             for j in range(rows.shape[1]):
-                total[j] += scale[f] * rows[f, j]
+                total[j] += scale[f] * row[j]

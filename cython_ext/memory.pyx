@@ -47,7 +47,8 @@ cdef class Memory:
             self.sizes[k], self.sizes[3 + k] = source.shape[k], stride
             stride *= source.shape[k]
         self.view.buf, self.view.len, self.view.itemsize = self.data, source.len, source.itemsize
-        self.view.ndim, self.view.format = source.ndim, lasting(source.format[0])
+        self.format[0], self.format[1] = source.format[0], 0
+        self.view.ndim, self.view.format = source.ndim, self.format
         self.view.shape, self.view.strides = self.sizes, self.sizes + 3
         return 0
 
@@ -153,25 +154,6 @@ cdef dict FORMATS = {
     ord(np.dtype(each).char): each
     for each in (np.float64, np.float32, np.int64, np.int32, np.uint64, np.uint8, np.bool_)
 }
-
-
-cdef const char* lasting(char format) noexcept:
-    """Return a format as a string that is never released."""
-    if format == c"d":
-        return "d"
-    if format == c"f":
-        return "f"
-    if format == c"i":
-        return "i"
-    if format == c"l":
-        return "l"
-    if format == c"q":
-        return "q"
-    if format == c"L":
-        return "L"
-    if format == c"Q":
-        return "Q"
-    return "B" if format == c"B" else "?"
 
 
 cdef bint fits(const Py_buffer* view, dtype, int n_axes) except -1:

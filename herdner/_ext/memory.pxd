@@ -14,6 +14,7 @@ cdef class Memory:
     cdef object array         # the array whose memory was taken, or None
     cdef char* data           # a copy of elements if there is no array
     cdef Py_ssize_t sizes[6]  # lengths and strides of the axes of the copy
+    cdef char[2] format       # of the elements of the copy
     cdef Py_buffer view
     cdef dict forms  # values that compiled code computed from the memory, by their names
 

@@ -145,7 +145,7 @@ def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
         unary[np.arange(n_states) >= sizes[:, None]] = -np.inf
     for group in factors:
         if group.arity == 1:
-            layout.add_unary(unary, group.scopes, group.table_of_factor, group.scale, group.tables)
+            layout.add_rows(unary, group.scopes[:, 0], group.table_of_factor, group.scale, group.tables)
     return unary
 
 

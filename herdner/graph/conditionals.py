@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdner._ext import conditionals as loops
 from herdner._ext.memory import sealed
@@ -84,13 +85,40 @@ class Conditionals:
         Loops read four factors at a time, which saves mispredicted branches. If the rows do not fit into a cache, they
         are copied in the order in which the loops read them.
         """
-        lengths = (np.diff(self.starts) + 3) // 4 * 4
-        starts = sealed([np.concatenate([[0], np.cumsum(lengths)])])
-        n = int(starts[-1])
-        rows = np.zeros(len(self.rows) + 2 if len(self.rows) <= _CACHED else max(2 * n, len(self.rows) + 4))
-        row_at, others = np.empty(n, np.int32), np.empty(n, np.int32)
-        loops.pad_incidences(self.starts, self.row_at, self.others, self.rows, starts, row_at, others, rows)
-        return replace(self, starts=starts, row_at=sealed([row_at]), others=sealed([others]), rows=sealed([rows]))
+        lengths = np.diff(self.starts)
+        starts = _offsets((lengths + 3) // 4 * 4)
+        places = np.arange(len(self.others)) + np.repeat(starts[:-1] - self.starts[:-1], lengths)
+        others = np.zeros(starts[-1], np.int32)
+        others[places] = self.others
+        if len(self.rows) <= _CACHED:
+            rows = np.append(self.rows, [0.0, 0.0])  # the last row is that of the added factors
+            row_at = np.full(len(others), len(self.rows), np.int32)
+            row_at[places] = self.row_at
+        else:
+            rows = np.zeros(2 * len(others))
+            rows[2 * places], rows[2 * places + 1] = self.rows[self.row_at], self.rows[self.row_at + 1]
+            row_at = np.arange(0, len(rows), 2, dtype=np.int32)
+        return replace(
+            self, starts=sealed([starts]), row_at=sealed([row_at]), others=sealed([others]), rows=sealed([rows])
+        )
+
+    def independent(self, size: int) -> NDArray[np.uint8]:
+        """Return 1 for each batch of ``size`` consecutive variables of which no two are neighbours, else 0.
+
+        Args:
+            size: Number of variables in a batch; variables after the last whole batch are left out.
+
+        Returns:
+            uint8[V // size]. All factors are pairs.
+        """
+        batches = np.repeat(np.arange(len(self.sizes), dtype=np.int32) // size, np.diff(self.starts))
+        dependent = np.bincount(batches[batches == self.others // size], minlength=len(self.sizes))
+        return (dependent[: len(self.sizes) // size] == 0).astype(np.uint8)
+
+
+def _offsets(lengths: Int64s) -> Int64s:
+    """Return the start of each of several concatenated lists, and the end of the last one."""
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
@@ -107,7 +135,7 @@ def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, I
     owners = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)), edges[:, 0], edges[:, 1]])
     neighbours = np.concatenate([members, edges[:, 1], edges[:, 0]])
     order = np.argsort(owners, kind="stable")
-    new = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(starts) - 1))])
+    new = _offsets(np.bincount(owners, minlength=len(starts) - 1))
     neighbours = np.ascontiguousarray(neighbours[order], np.int32)
     return loops.sort_distinct(new, neighbours)
 
@@ -154,22 +182,31 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
             f"the tables of the full conditionals need {n_rows / 2**27:.0f} GB, more than {MOST_CELLS / 2**27:.0f} GB:"
             " let factors share tables (table_of_factor), or split the graph into its components"
         )
-    scopes = [group.factors.scopes for group in groups]
-    starts, others_at = sealed([loops.count_incidences(scopes, len(sizes))]), None
+    starts, first_others = sealed([_offsets(_count_incidences(len(sizes), groups, False))]), None
     if any(group.factors.arity > 2 for group in groups):
-        others_at = sealed([loops.count_others(scopes, starts)])
+        first_others = _offsets(_count_incidences(len(sizes), groups, True))
     rows, at = [np.empty(0)], 0
     parts: list[tuple[Int32s, Int32s, Int64s, Int32s, Floats]] = []
     for group in groups:
         blocks, at = group.place(rows, at)
         parts.append((group.factors.scopes, group.term_of_factor, blocks, group.strides(), group.spreads()))
-    row_at, others, places = loops.fill_incidences(parts, starts, others_at, spread)
+    row_at, others_at, others, places = loops.fill_incidences(parts, starts, first_others, spread)
     if others_at is None:
         loops.sort_pairs(starts, row_at, others)
     return Conditionals(
-        sizes, widths, unary_at, sealed([unary]), starts, sealed([row_at]), others_at, sealed([others]),
+        sizes, widths, unary_at, sealed([unary]), starts, sealed([row_at]),
+        None if others_at is None else sealed([others_at]), sealed([others]),
         None if places is None else sealed([places]), sealed([np.concatenate(rows)]), spread,
     )  # fmt: skip
+
+
+def _count_incidences(n: int, groups: Sequence[_FactorRows], others: bool) -> Int64s:
+    """Count the incidences of each of n variables, int64[n]; if ``others``, count their other variables."""
+    counts = np.zeros(n, np.int64)
+    for group in groups:
+        count = np.bincount(group.factors.scopes.ravel(), minlength=n)
+        counts += count * (group.factors.arity - 1) if others else count
+    return counts
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:

@@ -55,7 +55,7 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
         raise UnsupportedGraph("a grid needs variables of two states, and a single group of factors, all of pairs")
     (group,) = pairs
-    columns, wraps = loops.grid_columns(group.scopes, len(sizes))
+    columns, wraps = _grid_columns(group.scopes, len(sizes))
     if not columns:
         raise UnsupportedGraph("the factors do not join all neighbours in a grid in the order of `ising`")
     n_vertical = len(sizes) - (0 if wraps else columns)
@@ -72,9 +72,29 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     for part in factors:
         if part.arity == 1:
             loops.add_unary(unary, None, part.scopes, part.table_of_factor, part.scale, part.tables)
-    largest, fault = loops.largest_odds(unary)
-    if fault >= 0:
-        raise ImpossibleGraph(f"variable {fault}: its unary factors forbid every state by -inf; allow at least one")
+    faults = np.flatnonzero(np.isnan(unary))
+    if len(faults):
+        fault = f"variable {faults[0]}: its unary factors forbid every state by -inf"
+        raise ImpossibleGraph(f"{fault}; allow at least one state")
+    largest = np.abs(unary[np.isfinite(unary)]).max(initial=0.0)
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
-    spread = largest + float(finite.max(axis=1).sum())
+    spread = float(largest + finite.max(axis=1).sum())
     return GridForm(len(sizes) // columns, columns, wraps, sealed([unary]), sealed([sides]), spread)
+
+
+def _grid_columns(scopes: Int32s, n_variables: int) -> tuple[int, bool]:
+    """Recognise a grid; return its number of columns, or 0 if the pairs form no grid, and True if it wraps around.
+
+    The pairs must come first along columns, then along rows, each in the order of their first variables.
+    """
+    columns = int(scopes[0, 1]) - int(scopes[0, 0])
+    if columns < 3 or n_variables % columns or n_variables < 3 * columns:
+        return 0, False
+    cells = np.arange(n_variables, dtype=np.int32).reshape(-1, columns)
+    wraps = len(scopes) == 2 * n_variables
+    if wraps:
+        ends = [(cells, np.roll(cells, -1, axis)) for axis in range(2)]
+    else:
+        ends = [(cells[:-1], cells[1:]), (cells[:, :-1], cells[:, 1:])]
+    pairs = np.concatenate([np.stack([first.ravel(), second.ravel()], axis=1) for first, second in ends])
+    return (columns, wraps) if np.array_equal(scopes, pairs) else (0, False)

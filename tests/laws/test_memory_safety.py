@@ -632,18 +632,18 @@ sizes, ones = np.full(2, 2, np.int32), np.ones(1000)
 while_numpy_writes(lambda: expected(q, sizes, pairs, tables, ones, np.ones((1, 4)), 0), tables, 2**30, 1)
 pairs, to, spans = np.stack([np.arange(999), np.arange(1, 1000)], 1).astype(np.int32), np.zeros(1000, np.int32), np.arange(0, 1001, 8)
 owners, scale, rows = np.arange(0, 1999, 2), np.ones(1000), np.ones((1000, 2))
+first = np.concatenate([[0], np.cumsum(np.bincount(pairs.ravel()))])
 for function in (
     lambda: layout.order_paths(1000, pairs, np.empty(1000, np.int64), np.empty(1001, np.int64)),
-    lambda: layout.mark_neighbours(pairs, np.full(1000, -1, np.int32), np.zeros(1000, np.uint8)),
     lambda: influence.symmetric_rows(1000, pairs, np.ones(999)),
     lambda: conditionals.fill_incidences(
         [(pairs, to[:999], np.array([[0, 4], [0, 4]]), np.ones((2, 2), np.int32), np.ones((2, 1)))],
-        conditionals.count_incidences([pairs], 1000), None, np.zeros(1000)),
+        first, None, np.zeros(1000)),
     lambda: factors.find_misfit(pairs, np.full(1000, 2, np.int32), (2, 2)),
 ):
     while_numpy_writes(function, pairs, 2**30, 1)
 for function in (
-    lambda: layout.add_rows(rows, to, scale, rows.copy()), lambda: layout.add_unary(rows, to[:, None], to, scale, rows.copy()),
+    lambda: layout.add_rows(rows, to, to, scale, rows.copy()),
     lambda: conditionals.add_unary(np.zeros(1000), None, to[:, None], to, scale, rows), lambda: mean_field.entropy(rows, to, 0),
     lambda: conditionals.colour(np.minimum(owners, 1000), to), lambda: conditionals.sort_distinct(np.array([0, 1000]), to),
     lambda: read_spans(to, np.array([66], np.uint8), np.array([1], np.int32), ["", "PER"], np.array([0, 1000])),

@@ -153,7 +153,8 @@ def group_counts(
     else:
         return np.zeros(group.tables.shape)
     counts = np.zeros(group.rows.shape)
-    layout.add_rows(counts, group.table_of_factor, group.scale, np.ascontiguousarray(rows).reshape(len(group), -1))
+    rows = np.ascontiguousarray(rows).reshape(len(group), -1)
+    layout.add_rows(counts, group.table_of_factor, np.arange(len(group), dtype=np.int32), group.scale, rows)
     return counts.reshape(group.tables.shape)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import gibbs as loops
-from herdner._ext.conditionals import mark_independent
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
@@ -90,8 +89,7 @@ class Setup:
         weights = lay_out(plan, compiled, form, loop) if blocks is None else block_weights(plan, compiled.sizes)
         if loop == "binary" and blocks is None and isinstance(form, Conditionals):
             form = form.padded_form
-            independent = np.empty(len(form.sizes) // loops.BATCH, np.uint8)
-            mark_independent(form.starts, form.others, loops.BATCH, independent)
+            independent = form.independent(loops.BATCH)
         widest = max(1.0, hottest * float(np.max(form.spread, initial=0.0)))
         max_factors = max(1, int(_MOST_SPREAD / widest))
         return cls(
