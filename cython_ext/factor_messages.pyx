@@ -23,6 +23,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from heap cimport Heap, move_down, move_up
 from herdner._ext.memory cimport own, require, require_offsets
 from rows cimport BUDGET, EXP_CELLS, MOST_VARIABLES
+from sums cimport log_sum_exp
 
 
 cdef double SMALLEST_ENTRY = 1e-100   # of a product of a factor and messages with maxima of 1
@@ -197,16 +198,15 @@ cdef class FactorMessages:
         """
         cdef double total = 0.0, norm
         cdef int64_t f, s, v, first, k, n_factors = self.factor_at.shape[0] - 1
-        cdef double *x
-        cdef double *out
+        cdef double *x = &self.inputs[0]
+        cdef double *out = &self.outputs[0]
         with nogil:
             for f in range(n_factors):
                 first = self.factor_at[f]
                 for s in range(first, self.factor_at[f + 1]):
                     self.cavity(s)
                 self.contract(f, 0, False)
-                x, out, v = &self.inputs[0], &self.outputs[0], self.scope[first]
-                norm = 0.0
+                v, norm = self.scope[first], 0.0
                 for k in range(self.sizes[v]):
                     norm += x[k] * out[k]
                 if norm >= SMALLEST_ENTRY:
@@ -214,12 +214,15 @@ cdef class FactorMessages:
                 else:
                     self.take_logs(f)
                     self.contract(f, 0, True)
-                    norm = log_product(&self.log_inputs[0], &self.outputs[0], self.sizes[v])
+                    for k in range(self.sizes[v]):
+                        out[k] += self.log_inputs[k]
+                    norm = log_sum_exp(out, self.sizes[v])
                 total += self.weights[f] * (norm + self.tops[f])
                 for s in range(first, self.factor_at[f + 1]):
                     total -= self.weights[f] * self.log_slot(s)
             for v in range(self.sizes.shape[0]):
-                total += self.log_total(v)
+                self.log_sum(v, x)
+                total += log_sum_exp(x, self.sizes[v])
         return total
 
     def mutual_information(self):
@@ -299,7 +302,7 @@ cdef class FactorMessages:
                 total += self.tops[f]
             for v in range(self.sizes.shape[0]):
                 if is_root[v]:
-                    total += log_total(&sums[self.belief_at[v]], self.sizes[v])
+                    total += log_sum_exp(&sums[self.belief_at[v]], self.sizes[v])
         return total
 
     # Beliefs ----------------------------------------------------------------------------------------------------------
@@ -320,12 +323,6 @@ cdef class FactorMessages:
             weight = self.weights[self.factor_of[s]]
             for k in range(self.sizes[v]):
                 out[k] += weight * self.log_entry(s, k)
-
-    cdef double log_total(self, int64_t v) noexcept nogil:
-        """Return the logarithm of the sum of a variable's belief, without a scale. The belief is not changed."""
-        cdef double *sums = &self.inputs[0]  # as long as the message of any slot
-        self.log_sum(v, sums)
-        return log_total(sums, self.sizes[v])
 
     cdef double update_beliefs(self) noexcept nogil:
         """Update the beliefs of all variables. Return the largest change of a probability."""
@@ -409,20 +406,15 @@ cdef class FactorMessages:
     cdef double log_slot(self, int64_t s) noexcept nogil:
         """Return the logarithm of the sum over states of the message of a slot and what `cavity` has computed."""
         cdef int64_t k, f = self.factor_of[s], at = self.message_at[s] - self.message_at[self.factor_at[f]]
-        cdef double total = 0.0, top = -INFINITY
+        cdef double total = 0.0
         for k in range(self.sizes[self.scope[s]]):
             total += self.inputs[at + k] * self.messages[self.message_at[s] + k]
         if total >= SMALLEST_ENTRY:
             return log(total)
         self.take_logs(f)
         for k in range(self.sizes[self.scope[s]]):
-            top = larger(self.log_inputs[at + k] + self.log_entry(s, k), top)
-        if top == -INFINITY:
-            return top
-        total = 0.0
-        for k in range(self.sizes[self.scope[s]]):
-            total += exp(self.log_inputs[at + k] + self.log_entry(s, k) - top)
-        return top + log(total)
+            self.outputs[k] = self.log_inputs[at + k] + self.log_entry(s, k)
+        return log_sum_exp(&self.outputs[0], self.sizes[self.scope[s]])
 
     # Messages ---------------------------------------------------------------------------------------------------------
 
@@ -629,27 +621,6 @@ cdef inline bint to_numbers(double *logs, double *out, int64_t n) noexcept nogil
         logs[k] -= top
         out[k] = exp(logs[k])
     return True
-
-
-cdef double log_total(const double *logs, int64_t n) noexcept nogil:
-    """Return log sum exp."""
-    cdef double top = -INFINITY, total = 0.0
-    cdef int64_t k
-    for k in range(n):
-        top = larger(logs[k], top)
-    if top == -INFINITY:
-        return top
-    for k in range(n):
-        total += exp(logs[k] - top)
-    return top + log(total)
-
-
-cdef double log_product(const double *a, double *b, int64_t n) noexcept nogil:
-    """Return the logarithm of the sum of products, given the logarithms; overwrites ``b``."""
-    cdef int64_t k
-    for k in range(n):
-        b[k] += a[k]
-    return log_total(b, n)
 
 
 cdef inline void multiply_out(const double *rows, int64_t n_rows, const double *x, int64_t size, double *out,

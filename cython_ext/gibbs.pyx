@@ -48,13 +48,10 @@ cdef extern from "engine/engine.h" nogil:
     const int64_t *engine_counting_keys(const engine *e)
     double engine_best_log_potential(const engine *e)
     double engine_log_potential_of(const engine *e, const uint16_t *x)
-    int64_t engine_n_recorded(const engine *e)
-    int64_t engine_n_samples(const engine *e)
     const char *engine_instructions(const engine *e)
     void engine_uniform_block(uint64_t key, uint64_t block, double *out)
     void engine_initialise_fractions(uint64_t key, uint32_t *fractions, const int64_t *starts, int64_t n_keys,
                                      int64_t n)
-    void engine_mark_uninitialised(double *weights, int64_t n)
 
 cdef extern from "engine/random_numbers.h" nogil:
     enum:
@@ -91,14 +88,6 @@ def initialise_fractions(uint64_t key, uint32_t[::1] fractions not None, starts,
         return
     with nogil:
         engine_initialise_fractions(key, &fractions[0], at, n_keys, n_variables)
-
-
-def mark_uninitialised(double[::1] weights not None):
-    """Mark dense signed weights as not yet initialised."""
-    if not weights.shape[0]:
-        return
-    with nogil:
-        engine_mark_uninitialised(&weights[0], weights.shape[0])
 
 
 class Group:
@@ -363,16 +352,6 @@ cdef class Engine:
     def best_log_potential(self):
         """Largest log-potential at the end of a sweep so far."""
         return engine_best_log_potential(self.e)
-
-    @property
-    def n_recorded(self):
-        """Number of sweeps recorded after the burn-in."""
-        return engine_n_recorded(self.e)
-
-    @property
-    def n_samples(self):
-        """Number of samples stored."""
-        return engine_n_samples(self.e)
 
     @property
     def instructions(self):

@@ -17,7 +17,7 @@ from libc.stdlib cimport qsort
 
 cimport cython
 
-from herdner._ext.memory cimport own, owned, require, require_offsets
+from herdner._ext.memory cimport own, require, require_offsets
 from rows cimport BUDGET, MOST_VARIABLES
 from sums cimport CompensatedSum, add
 
@@ -25,15 +25,17 @@ from sums cimport CompensatedSum, add
 cdef class MaxProductLoop:
     """Messages and beliefs of a graph, in the layout of herdner.inference.backends.max_product.
 
-    ``sizes`` [V]; ``unary`` [V, K] log-potentials; ``scope`` [S], the variable of each slot; ``factor_of`` [S];
-    ``factor_at`` [F + 1]; ``message_at`` [S + 1]; ``table_at`` [S], the start of the factor's table in ``tables``,
-    row-major over its positions (for factors of two variables this slot's position is last); ``scale`` [F]; ``starts``
-    [V + 1] and ``slots`` [S], the slots of each variable; ``order`` [V].
+    ``sizes`` [V]; ``unary`` [V, K] log-potentials; ``scope`` [S], the variable of each slot; ``factor_at`` [F + 1];
+    ``table_at`` [S], the start of the factor's table in ``tables``, row-major over its positions (for factors of two
+    variables this slot's position is last); ``scale`` [F]. Derived: ``factor_of`` [S]; ``message_at`` [S + 1];
+    ``starts`` [V + 1] and ``slots`` [S], the slots of each variable; ``order`` [V].
     """
-    cdef const int32_t[::1] sizes, scope, factor_of, slots, order
-    cdef const int64_t[::1] factor_at, message_at, table_at, starts
+    cdef const int32_t[::1] sizes, scope
+    cdef const int64_t[::1] factor_at, table_at
     cdef const double[::1] tables, scale
     cdef const double[:, ::1] unary
+    cdef int32_t[::1] factor_of, slots, order
+    cdef int64_t[::1] message_at, starts
     cdef double damping
     cdef double[::1] messages, new
     cdef double[:, ::1] beliefs, incoming
@@ -45,15 +47,12 @@ cdef class MaxProductLoop:
 
     def __cinit__(self, slots, unary, double damping):
         self.sizes, self.unary = own(slots.sizes, np.int32, 1, "sizes"), own(unary, np.float64, 2, "unary")
-        self.scope = own(slots.scope, np.int32, 1, "scope")
-        self.factor_of = own(slots.factor_of, np.int32, 1, "factor_of")
+        self.scope, self.scale = own(slots.scope, np.int32, 1, "scope"), own(slots.scale, np.float64, 1, "scale")
         self.factor_at = own(slots.factor_at, np.int64, 1, "factor_at")
-        self.message_at = own(slots.message_at, np.int64, 1, "message_at")
         self.table_at = own(slots.table_at, np.int64, 1, "table_at")
         self.tables = own(slots.tables, np.float64, 1, "tables")
-        self.scale, self.starts = own(slots.scale, np.float64, 1, "scale"), own(slots.starts, np.int64, 1, "starts")
-        self.slots, self.order = own(slots.slots, np.int32, 1, "slots"), own(slots.order, np.int32, 1, "order")
-        self.check()
+        self.lay_out()
+        self.traverse()
         self.damping = damping
         self.messages = np.zeros(self.message_at[self.scope.shape[0]])
         self.beliefs = np.array(self.unary)
@@ -64,35 +63,64 @@ cdef class MaxProductLoop:
         self.fault = -1
 
     @cython.boundscheck(True)
-    cdef int check(self) except -1:
-        """Raise ValueError unless all positions are inside their arrays."""
-        cdef int64_t n = self.sizes.shape[0], n_slots = self.scope.shape[0], n_factors = self.scale.shape[0], i, f, j, s
+    cdef int lay_out(self) except -1:
+        """Check all positions, and derive those of messages and of the slots of variables."""
+        cdef int64_t n = self.sizes.shape[0], n_slots = self.scope.shape[0], n_factors = self.scale.shape[0], i, f, s
         cdef int64_t cells
-        require(self.unary.shape[0] == n == self.starts.shape[0] - 1 == self.order.shape[0],
-                "sizes, unary, starts and order must have an entry for each variable")
-        require(self.factor_of.shape[0] == n_slots == self.table_at.shape[0] == self.message_at.shape[0] - 1,
-                "factor_of, table_at and message_at must have an entry for each slot")
+        require(self.unary.shape[0] == n, "unary must have a row for each variable")
+        require(self.table_at.shape[0] == n_slots < <int64_t> 1 << 31, "table_at must have an entry for each slot")
         require(self.factor_at.shape[0] == n_factors + 1, "factor_at must have an entry for each factor")
         require_offsets(self.factor_at, n_slots, "factor_at")
-        require_offsets(self.starts, self.slots.shape[0], "starts")
-        require(self.message_at[0] == 0, "messages begin at 0")
+        self.factor_of, self.message_at = np.empty(n_slots, np.int32), np.zeros(n_slots + 1, np.int64)
         for i in range(n):
             require(0 < self.sizes[i] <= self.unary.shape[1], "unary must have a column for each state")
-            require(0 <= self.order[i] < n, "order must consist of variables")
-            for j in range(self.starts[i], self.starts[i + 1]):
-                require(0 <= self.slots[j] < n_slots and self.scope[self.slots[j]] == i,
-                        "slots must be those of their variable")
         for f in range(n_factors):
             require(2 <= self.factor_at[f + 1] - self.factor_at[f] <= MOST_VARIABLES, "factors have 2 to 64 variables")
             cells = 1
             for s in range(self.factor_at[f], self.factor_at[f + 1]):
-                require(0 <= self.scope[s] < n and self.factor_of[s] == f, "slots must be those of their factor")
-                require(self.message_at[s + 1] - self.message_at[s] == self.sizes[self.scope[s]],
-                        "a message has an entry for each state")
+                require(0 <= self.scope[s] < n, "scope must consist of variables")
+                self.factor_of[s] = <int32_t> f
+                self.message_at[s + 1] = self.message_at[s] + self.sizes[self.scope[s]]
                 cells *= self.sizes[self.scope[s]]
                 require(cells <= self.tables.shape[0], "tables must have a cell for each joint state of a factor")
             for s in range(self.factor_at[f], self.factor_at[f + 1]):
                 require(0 <= self.table_at[s] <= self.tables.shape[0] - cells, "tables must be inside their array")
+        counts = np.bincount(np.asarray(self.scope), minlength=n)
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.slots = np.argsort(self.scope, kind="stable").astype(np.int32)
+        return 0
+
+    cdef int traverse(self) except -1:
+        """Order all variables, with one component after the other.
+
+        Trees are visited breadth first from their largest variable. Other components are visited in descending order,
+        which uses the cache better.
+        """
+        cdef int64_t n = self.sizes.shape[0], root, begin, done = 0, n_seen = 0, j, f, s, links
+        cdef uint8_t[::1] seen = np.zeros(n, np.uint8), used = np.zeros(self.scale.shape[0], np.uint8)
+        self.order = np.zeros(n, np.int32)
+        for root in range(n - 1, -1, -1):
+            if seen[root]:
+                continue
+            seen[root] = 1
+            begin, links = n_seen, 0
+            self.order[n_seen] = <int32_t> root
+            n_seen += 1
+            while done < n_seen:
+                for j in range(self.starts[self.order[done]], self.starts[self.order[done] + 1]):
+                    f = self.factor_of[self.slots[j]]
+                    if used[f]:
+                        continue
+                    used[f] = 1
+                    links += self.factor_at[f + 1] - self.factor_at[f] - 1
+                    for s in range(self.factor_at[f], self.factor_at[f + 1]):
+                        if not seen[self.scope[s]]:
+                            seen[self.scope[s]] = 1
+                            self.order[n_seen] = self.scope[s]
+                            n_seen += 1
+                done += 1
+            if links > n_seen - begin - 1:
+                qsort(&self.order[begin], n_seen - begin, sizeof(int32_t), descending)
         return 0
 
     @property
@@ -298,47 +326,6 @@ cdef inline int32_t best_state(const double *values, int n) noexcept nogil:
         if values[k] > values[best]:
             best = k
     return best
-
-
-@cython.boundscheck(True)
-def traverse(scope, factor_of, factor_at, starts, slots):
-    """Return the order of all variables, int32[V], with one component after the other.
-
-    Trees are visited breadth first from their largest variable. Other components are visited in descending order, which
-    uses the cache better.
-    """
-    cdef const int32_t[::1] variable = owned(scope, np.int32, 1, "scope"), slot = owned(slots, np.int32, 1, "slots")
-    cdef const int32_t[::1] factor = owned(factor_of, np.int32, 1, "factor_of")
-    cdef const int64_t[::1] end = owned(factor_at, np.int64, 1, "factor_at")
-    cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts")
-    cdef int64_t n = first.shape[0] - 1, root, begin, done = 0, n_seen = 0, j, f, s, links
-    cdef uint8_t[::1] seen = np.zeros(max(n, 0), np.uint8), used = np.zeros(end.shape[0], np.uint8)
-    order_array = np.zeros(max(n, 0), np.int32)
-    cdef int32_t[::1] order = order_array
-    with nogil:
-        for root in range(n - 1, -1, -1):
-            if seen[root]:
-                continue
-            seen[root] = 1
-            begin, links = n_seen, 0
-            order[n_seen] = <int32_t> root
-            n_seen += 1
-            while done < n_seen:
-                for j in range(first[order[done]], first[order[done] + 1]):
-                    f = factor[slot[j]]
-                    if used[f]:
-                        continue
-                    used[f] = 1
-                    links += end[f + 1] - end[f] - 1
-                    for s in range(end[f], end[f + 1]):
-                        if not seen[variable[s]]:
-                            seen[variable[s]] = 1
-                            order[n_seen] = variable[s]
-                            n_seen += 1
-                done += 1
-            if links > n_seen - begin - 1:
-                qsort(&order[begin], n_seen - begin, sizeof(int32_t), descending)
-    return order_array
 
 
 cdef int descending(const void *a, const void *b) noexcept nogil:

@@ -23,12 +23,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from herdner._ext.smoothing cimport (
     CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_cavity, chain_exponentials,
     chain_message, chain_multiply, chain_product, chain_replace_message, chain_start_backward, chain_tables, edges_from,
-    joined, log_sum_exp, longest, node_marginals, own_edges, own_sequences, own_tables, scaled_passes, scaled_tables,
+    joined, longest, node_marginals, own_edges, own_sequences, own_tables, scaled_passes, scaled_tables,
     smooth, soft_max, total_log,
 )
 from herdner._ext.memory cimport owned, require
 from prefetch cimport prefetch
 from rows cimport BUDGET
+from sums cimport log_sum_exp
 
 
 cdef enum:

@@ -225,10 +225,6 @@ double engine_best_log_potential(const engine *e) { return e->r.best_log_potenti
 
 double engine_log_potential_of(const engine *e, const state_t *x) { return state_log_potential(e->groups, e->n_groups, x); }
 
-int64_t engine_n_recorded(const engine *e) { return e->r.n_kept; }
-
-int64_t engine_n_samples(const engine *e) { return e->r.n_samples; }
-
 const char *engine_instructions(const engine *e) { return e->loops.instructions; }
 
 void engine_uniform_block(uint64_t key, uint64_t block, double *out) { uniform_block(key, block, out); }
@@ -238,8 +234,4 @@ void engine_initialise_fractions(uint64_t key, uint32_t *fractions, const int64_
         const int64_t first = at ? at[i] : i * n_keys, n = at ? at[i + 1] - first : n_keys;
         for (int64_t k = 0; k < n; k++) fractions[first + k] = initial_fraction(key, i, k);
     }
-}
-
-void engine_mark_uninitialised(double *weights, int64_t n) {
-    for (int64_t k = 0; k < n; k++) weights[k] = UNINITIALISED;
 }

@@ -76,15 +76,12 @@ const int64_t *engine_counting_keys(const engine *e);
 double engine_best_log_potential(const engine *e);
 /* The log-potential of a state, summed over all factors. */
 double engine_log_potential_of(const engine *e, const state_t *x);
-int64_t engine_n_recorded(const engine *e);
-int64_t engine_n_samples(const engine *e);
 const char *engine_instructions(const engine *e); /* "plain", "avx2" or "avx512" */
 
 /* Block `block` of the uniform numbers of the stream `key`. */
 void engine_uniform_block(uint64_t key, uint64_t block, double *out);
-/* Set dense weights to their start values. Fractions: `starts` [V + 1], or NULL where each variable has n_keys. */
+/* Set dense fractions to their start values. `starts` [V + 1], or NULL where each variable has n_keys. */
 void engine_initialise_fractions(uint64_t key, uint32_t *fractions, const int64_t *starts, int64_t n_keys,
                                  int64_t n_variables);
-void engine_mark_uninitialised(double *weights, int64_t n);
 
 #endif

@@ -8,7 +8,7 @@ typedef struct {
     record_fields options;
     double best_log_potential;
     double log_potential, carry; /* of the current state: a compensated sum */
-    int64_t burn_in, n_kept, n_samples;
+    int64_t burn_in, n_samples;
 } record;
 
 /* The table cell of factor f of a group at the joint state x. */
@@ -81,7 +81,6 @@ static inline void record_sweep(record *r, const arrays_fields *to, const factor
     for (int g = 0; g < n_groups; g++)
         for (int64_t f = 0; groups[g].counts && f < groups[g].n_scale; f++)
             groups[g].counts[cell_of(&groups[g], f, x)] += groups[g].scale[f * groups[g].scale_stride];
-    r->n_kept++;
 }
 
 #endif

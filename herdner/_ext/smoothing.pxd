@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.memory cimport Memory
 
-from sums cimport CompensatedSum, add
+from sums cimport CompensatedSum, add, log_sum_exp
 
 
 cdef extern from "chain_loops/chain.h" nogil:
@@ -122,18 +122,6 @@ cdef inline const int32_t* edges_from(const int32_t[::1] edge_table, int64_t sta
 
 cdef enum:
     LARGE_LOG = 1000000  # from here on rounding of logarithms shows in the sum of probabilities
-
-
-cdef inline double log_sum_exp(const double *row, int n) noexcept nogil:
-    cdef double top = -INFINITY, total = 0.0
-    cdef int j
-    for j in range(n):
-        top = max(top, row[j])
-    if top == -INFINITY:
-        return top
-    for j in range(n):
-        total += exp(row[j] - top)
-    return top + log(total)
 
 
 cdef inline void soft_max(double *row, int n) noexcept nogil:

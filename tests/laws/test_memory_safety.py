@@ -598,7 +598,7 @@ from herdner._ext import conditionals, factors, influence, layout, mean_field
 from herdner._ext.attributes import add_scores
 from herdner._ext.bundles import bundle
 from herdner._ext.elimination_order import GreedyOrder
-from herdner._ext.max_product import traverse
+from herdner._ext.max_product import MaxProductLoop
 from herdner._ext.mean_field import expected
 from herdner._ext.tags import read_spans
 from herdner._ext.text import SentenceLoop
@@ -624,9 +624,10 @@ uses, borders = np.zeros(64, np.int32), np.arange(0, 65, 32)
 while_numpy_writes(lambda: bundle(uses, borders, None, 50, 50), uses, 2**30, 1)
 neighbours = np.array([1, 0], np.int32)
 while_numpy_writes(lambda: GreedyOrder(np.arange(3), neighbours, np.ones(2), 0, 1, 60.0, 0.0), neighbours, 2**30, 1)
-scope, factor_of, slots = (np.array(values, np.int32) for values in ([0, 1, 1, 0], [0, 0, 1, 1], [0, 3, 1, 2]))
-borders = np.array([0, 2, 4])
-while_numpy_writes(lambda: traverse(scope, factor_of, borders, borders, slots), scope, 2**30, 1)
+scope = np.array([0, 1, 1, 0], np.int32)
+slots = SimpleNamespace(sizes=np.full(2, 2, np.int32), scope=scope, factor_at=np.array([0, 2, 4]),
+                        table_at=np.zeros(4, np.int64), tables=np.zeros(4), scale=np.ones(2))
+while_numpy_writes(lambda: MaxProductLoop(slots, np.zeros((2, 2)), 1.0), scope, 2**30, 1)
 q, pairs, tables = np.full((2, 2), 0.5), np.array([[0, 1]] * 1000, np.int32), np.zeros(1000, np.int32)
 sizes, ones = np.full(2, 2, np.int32), np.ones(1000)
 while_numpy_writes(lambda: expected(q, sizes, pairs, tables, ones, np.ones((1, 4)), 0), tables, 2**30, 1)

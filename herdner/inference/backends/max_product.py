@@ -163,28 +163,18 @@ class Slots:
     Attributes:
         sizes: int32[V], the number of states of each variable.
         scope: int32[S], the variable of each slot.
-        factor_of: int32[S], the factor of each slot.
         factor_at: int64[F + 1], the first slot of each factor.
-        message_at: int64[S + 1], the position of each slot's message.
         table_at: int64[S], the position of the table that each slot reads.
         tables: float64, all tables concatenated; the tables of a group of pairs are followed by their transposes.
         scale: float64[F], the multiplier of each factor's table.
-        starts: int64[V + 1], the first entry of each variable in ``slots``.
-        slots: int32[S], the slots by variable.
-        order: int32[V], the variables component by component; in a tree breadth first from the largest index.
     """
 
     sizes: Int32s
     scope: Int32s
-    factor_of: Int32s
     factor_at: Int64s
-    message_at: Int64s
     table_at: Int64s
     tables: Floats
     scale: Floats
-    starts: Int64s
-    slots: Int32s
-    order: Int32s
 
     @classmethod
     def of(cls, sizes: Int32s, factors: Sequence[TableFactors]) -> Slots:
@@ -200,8 +190,6 @@ class Slots:
         groups = [group for group in merge_parallel_factors(factors) if group.arity > 1 and len(group)]
         scope = _concatenate([group.scopes.ravel() for group in groups], np.int32)
         arities = _concatenate([np.full(len(group), group.arity) for group in groups], np.int64)
-        factor_at = _cumulative_sums(arities)
-        factor_of = np.repeat(np.arange(len(arities), dtype=np.int32), arities)
         tables: list[Floats] = []
         table_at: list[Int64s] = []
         end = 0
@@ -210,21 +198,13 @@ class Slots:
             tables.append(values)
             table_at.append(end + positions)
             end += len(values)
-        slots = np.argsort(scope, kind="stable").astype(np.int32)
-        starts = _cumulative_sums(np.bincount(scope, minlength=len(sizes)))
-        order = loops.traverse(scope, factor_of, factor_at, starts, slots)
         return cls(
             sizes=sizes,
             scope=scope,
-            factor_of=factor_of,
-            factor_at=factor_at,
-            message_at=_cumulative_sums(sizes[scope]),
+            factor_at=np.concatenate([[0], np.cumsum(arities)]),
             table_at=_concatenate(table_at, np.int64),
             tables=_concatenate(tables, np.float64),
             scale=_concatenate([group.scale for group in groups], np.float64),
-            starts=starts,
-            slots=slots,
-            order=order,
         )
 
 
@@ -243,8 +223,3 @@ def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
 
 def _concatenate(parts: Sequence[NDArray[T]], dtype: type[T]) -> NDArray[T]:
     return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
-
-
-def _cumulative_sums(lengths: NDArray[np.integer]) -> Int64s:
-    """Return the cumulative sums of ``lengths``, with a 0 in front."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -436,7 +436,8 @@ def _joint_strides(sizes: Int32s) -> tuple[int, Int64s]:
 def _result(setup: Setup, runs: list[Run], began: float) -> Result:
     """Return the result of all updates that the runs have made."""
     record = setup.plan.record
-    n_kept, n_samples = sum(run.engine.n_recorded for run in runs), min(run.engine.n_samples for run in runs)
+    n_recorded = [max(0, run.n_updates // setup.n_steps - setup.plan.burn_in) for run in runs]
+    n_kept, n_samples = sum(n_recorded), -(-min(n_recorded) // record.every) if record.every else 0
     best = max(runs, key=lambda run: run.engine.best_log_potential) if record.best else runs[0]
     log_potential = best.engine.log_potential_of(best.arrays.best if record.best else None)
     n = len(setup.compiled.sizes)

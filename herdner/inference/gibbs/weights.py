@@ -92,9 +92,8 @@ class Weights:
             return fractions, None
         if not self.dense:
             return None, None
-        weights = np.empty(self.n_dense * self.row_length)
-        loops.mark_uninitialised(weights)
-        return None, weights
+        # A negative zero marks a weight that has not been initialised yet (engine/herding_weights.h).
+        return None, np.full(self.n_dense * self.row_length, -0.0)
 
 
 def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loop: str) -> Weights:
