@@ -793,7 +793,10 @@ cdef class Beliefs:
         """Return the marginal of a table as a flat array, float64[cells]."""
         require(0 <= t < self.messages.tree.n_tables and self.n_left == 0 and self.with_tables,
                 "the table must exist, and the pass must be complete")
-        return np.array(<double[:self.messages.tree.tables[t].length]> self.tables[t])
+        result = np.empty(self.messages.tree.tables[t].length)
+        cdef double[::1] view = result
+        memcpy(&view[0], self.tables[t], view.shape[0] * sizeof(double))
+        return result
 
     cdef int open_bucket(self) except -1 nogil:
         """Lay out the next bucket, and allocate its beliefs."""

@@ -223,8 +223,8 @@ cdef double largest_change(const double[::1] a, const double[::1] b, double[:, :
             break
         sums(a, b, work, order, 0, m, a_in, b_in)
         sums(a, b, work, order, m, n, a_out, b_out)
-        worst = fmax(worst, gap(a_in, b_in, a_out, b_out, smallest_mean(a, b, work, order, m),
-                                largest_mean(a, b, work, order, m, n)))
+        worst = fmax(worst, gap(a_in, b_in, a_out, b_out, extreme_mean(a, b, work, order, 0, m, False),
+                                extreme_mean(a, b, work, order, m, n, True)))
     return worst
 
 
@@ -240,42 +240,27 @@ cdef inline void sums(const double[::1] a, const double[::1] b, const double[:, 
             of_b[side] += work[side, k] * b[k]
 
 
-cdef inline double smallest_mean(const double[::1] a, const double[::1] b, const double[:, ::1] work,
-                                 const double[::1] order, int m) noexcept nogil:
-    """Return the smallest (sum of q b) / (sum of q a) over the first m states.
+cdef inline double extreme_mean(const double[::1] a, const double[::1] b, const double[:, ::1] work,
+                                const double[::1] order, int begin, int end, bint largest) noexcept nogil:
+    """Return the smallest or largest (sum of q b) / (sum of q a) over some states, inf where a may have no weight.
 
-    It has q high up to a threshold and low after it.
+    The smallest mean has q high up to a threshold in the order and low after it, the largest mean the other way round.
     """
     cdef int i, k
-    cdef double up = 0.0, down = 0.0, least
-    for i in range(m):
+    cdef double up = 0.0, down = 0.0, mean = 0.0 if largest else INFINITY
+    for i in range(begin, end):
         k = <int> order[i]
         up += work[0, k] * b[k]
         down += work[0, k] * a[k]
-    least = INFINITY
-    for i in range(m):
-        k = <int> order[i]
+    for i in range(end - begin):
+        k = <int> order[end - 1 - i if largest else begin + i]
         up += (work[1, k] - work[0, k]) * b[k]
         down += (work[1, k] - work[0, k]) * a[k]
-        least = fmin(least, up / down)
-    return least
-
-
-cdef inline double largest_mean(const double[::1] a, const double[::1] b, const double[:, ::1] work,
-                                const double[::1] order, int m, int n) noexcept nogil:
-    """Return the largest (sum of q b) / (sum of q a) over the states from m on, inf where a may have no weight."""
-    cdef int i, k
-    cdef double up = 0.0, down = 0.0, most = 0.0
-    for i in range(m, n):
-        k = <int> order[i]
-        up += work[0, k] * b[k]
-        down += work[0, k] * a[k]
-    for i in range(n - 1, m - 1, -1):
-        k = <int> order[i]
-        up += (work[1, k] - work[0, k]) * b[k]
-        down += (work[1, k] - work[0, k]) * a[k]
-        most = fmax(most, up / down if down > 0.0 else INFINITY)
-    return most
+        if largest:
+            mean = fmax(mean, up / down if down > 0.0 else INFINITY)
+        else:
+            mean = fmin(mean, up / down)
+    return mean
 
 
 cdef inline double gap(const double *a_in, const double *b_in, const double *a_out, const double *b_out, double least,
