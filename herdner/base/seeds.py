@@ -23,7 +23,9 @@ def generator(seed: Seed) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise ValueError(f"seed must be a whole number of at least 0, a Generator, or None, not {seed!r}") from None
+        raise ValueError(
+            f"seed must be a whole number of at least 0, a numpy Generator, or None, not {seed!r}"
+        ) from None
 
 
 def child(seed: int | None, number: int) -> np.random.Generator:

@@ -142,7 +142,7 @@ def _score_model(
     gold_files: GoldFiles, model: str, backend: str | None, set_: list[str] | None, seed: int, resamples: int,
     consistency: bool, names: bool,
 ) -> list[Tabular]:  # fmt: skip
-    """Return the scores of a model (see `_score`). The consistency of a model with links is also that without links."""
+    """Return the scores of a model (see `_score`). For a model with links, add the consistency without links."""
     import herdner
     from herdner.text.tokenize import Tokenizer
 

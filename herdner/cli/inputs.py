@@ -223,7 +223,9 @@ def output_path(folder: Path, id: str) -> str:
     """
     path = folder / id
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"{path}: would be outside the folder {folder}; set --output to a file, not to a folder")
+        raise ValueError(
+            f"{path}: this output file would be outside the folder {folder}; set --output to a file, not to a folder"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     return str(path)
 

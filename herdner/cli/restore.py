@@ -79,7 +79,7 @@ def _restore_files(
             for each in inputs:
                 _restore_file(each, mapped, encoding, stream, status)
                 advance()
-            status.exit_without_output()  # before the output replaces an older file
+            status.exit_without_output()  # exits before the output replaces an older file
 
 
 def _check_map(path: str, mapped: PseudonymMap, map_path: str) -> None:

@@ -56,7 +56,7 @@ def serve(
         check_extra("uvicorn", "serve needs uvicorn")
     with usage_errors():
         for name in backend or ():
-            describe_backend(name)  # before the model is loaded
+            describe_backend(name)  # refuses unknown names before the model is loaded
     known_names = parse_names(names, names_strength, names_hard, names_fold_case)
     with open_socket(host, port) as listener:
         from herdner.integrations.serve import Limits, create_app

@@ -120,7 +120,7 @@ def _field(name: str, body: str) -> str:
 def _document(
     body: str, labels: LabelNames, kinds: tuple[str, ...], optional: bool, file: str, warnings: list[tuple[str, int]]
 ) -> Document:
-    """Parse the content of a <DOC> element. Add pairs of a message and the index of a line in it to ``warnings``."""
+    """Parse ``body``, the content of a <DOC> element. Add each warning with the index of its line in ``body``."""
     content, line = _element("TEXT", body)
     if content is None:
         raise ValueError("there is no <TEXT> element; expected <TEXT> after <DOC>")

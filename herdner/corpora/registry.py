@@ -193,7 +193,10 @@ def _table(entry: object, where: str) -> dict[str, Any]:
 
 
 def _values(entry: object, cls: type[Corpus | CorpusFile], where: str) -> dict[str, Any]:
-    """Return a registry table, after a check of the names and types of its fields. A corpus has its name outside."""
+    """Check the names and types of the fields of a registry table, and return the table.
+
+    The name of a corpus is not a field, because it is the key of the table.
+    """
     table = _table(entry, where)
     names = {each.name: each.default is MISSING and each.default_factory is MISSING for each in fields(cls)}
     if cls is Corpus:

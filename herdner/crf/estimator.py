@@ -710,7 +710,9 @@ class CRF(BaseEstimator):
         """Warn if the parameter ``transitions`` has a label that the training data lack, such as a misspelt one."""
         pairs = cast("Mapping[tuple[str, str], float]", self.transitions or {})
         if unknown := sorted({label for pair in pairs for label in pair}.difference(labels)):
-            warn_caller(f"`transitions` has labels that `y` lacks, so these pairs have no effect: {', '.join(unknown)}")
+            warn_caller(
+                f"`transitions` has labels that `y` lacks, so these transitions have no effect: {', '.join(unknown)}"
+            )
 
     def _fixed_transitions(self, labels: Sequence[str]) -> tuple[Borders, NDArray[np.bool_]]:
         """Return the log-potentials that ``self.transitions`` fixes, else 0; and a mask [K, K] of all other pairs."""

@@ -56,7 +56,9 @@ class MCMCLikelihood:
     def __post_init__(self) -> None:
         """Raise `ValueError` if the backend cannot record expected counts."""
         if "table_counts" not in self.backend.capabilities.record:
-            raise ValueError(f"`backend` must record expected counts, got {self.backend}; use Gibbs or BlockedGibbs")
+            raise ValueError(
+                f"`backend` must record expected counts, got {self.backend}; use for example Gibbs or BlockedGibbs"
+            )
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,10 @@ def _descend(
 
     first, _ = loss(parameters.start)
     if not np.isfinite(first):
-        raise ValueError("two adjacent gold tags have the entry -inf in the transition table; give well-formed tags")
+        raise ValueError(
+            "two adjacent gold tags have the entry -inf in the transition table; give gold tags that are well formed"
+            " in the tag scheme"
+        )
     if not best.update(first, parameters.to_model(parameters.start)):
         minimise(
             loss, parameters.start, maxiter=learner.max_iterations,

@@ -433,7 +433,9 @@ def check_links(value: object, n_tokens: int, name: str) -> Int32s:
     invalid = ~((links[:, 0] >= 0) & (links[:, 0] < links[:, 1]) & (links[:, 1] < n_tokens))
     if invalid.any():
         a, b = links[invalid][0].tolist()
-        raise ValueError(f"links of {name} must join two of {n_tokens} tokens, the earlier first, got {a} and {b}")
+        raise ValueError(
+            f"links of {name} must join two of the {n_tokens} tokens, the earlier one first, got {a} and {b}"
+        )
     links = links.astype(np.int32)
     return links if _is_ascending(links) else np.unique(links, axis=0)
 

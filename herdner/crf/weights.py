@@ -126,7 +126,9 @@ class ChainWeights:
         """
         tags, n = several[0].tags, len(several)
         if any(each.tags != tags for each in several):
-            raise ValueError("chains with different tags cannot be averaged; train all chains on the same tags")
+            raise ValueError(
+                "the weights of chains with different tags cannot be averaged; train all chains on the same tags"
+            )
         transition = np.mean([each.transition for each in several], axis=0)
         entries = [(each.entry_keys, each.entry_tags, each.entry_weights / n) for each in several]
         return _sum_entries(tags, transition, entries)

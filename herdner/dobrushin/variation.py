@@ -91,7 +91,9 @@ class ScanSteps:
         if scan.kind == "random":
             return cls(distributions=np.broadcast_to(np.full(n, 1 / n), (n_steps, n)))
         if scan.kind == "jacobi":
-            raise ValueError("a jacobi scan, which updates all variables at once, has no bound; use checkerboard")
+            raise ValueError(
+                "a jacobi scan has no Dobrushin variation, because it updates all variables at once; use checkerboard"
+            )
         order = np.arange(min(n, n_steps), dtype=np.int32) if scan.order is None else scan.order
         if scan.kind == "checkerboard":
             if influence.graph is None:
@@ -407,7 +409,9 @@ class TargetVariables:
         for i in self.variables:
             check_integer(i, "a target variable", 0)
         if not is_number(self.probability) or not 0 <= self.probability < 1:
-            raise ValueError(f"`probability` of targets must be at least 0 and below 1, got {self.probability}")
+            raise ValueError(
+                f"`probability` of uncertain variables must be at least 0 and below 1, got {self.probability}"
+            )
 
     @classmethod
     def from_text(cls, text: str) -> TargetVariables:

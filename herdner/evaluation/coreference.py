@@ -262,5 +262,7 @@ def evaluate_names(gold: Iterable[Document], predicted: Iterable[Document], ment
         for name, measure in MEASURES.items():
             totals[name] = totals[name].plus(measure(gold_clusters, predicted_clusters))
     if not n_names:
-        raise ValueError("no gold entity has a `name_id`; give files that store it, such as JSON lines")
+        raise ValueError(
+            "no gold entity has a `name_id`; give files that store it, such as JSON lines with the key 'name_id'"
+        )
     return NameScores(totals, n_documents, n_names, mentions)

@@ -188,7 +188,9 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
     """
     u = np.asarray(unary, np.float64)
     if u.ndim < 2:
-        raise ValueError(f"unary must have shape [variables, states] or [side, .., side, states], not {u.shape}")
+        raise ValueError(
+            f"unary must have shape [variables, states], or a grid's shape followed by states, not {u.shape}"
+        )
     _check_log_potentials("unary", u)
     n_states = u.shape[-1]
     check_memory(16 * n_states**2, f"the table of {n_states:,} x {n_states:,} states", "use fewer states")
@@ -267,9 +269,13 @@ def _check_size(n: int, n_edges: float, copies: int = 1) -> None:
 def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
     sides = tuple(int(side) for side in shape) if np.ndim(shape) else ()
     if not sides or min(sides) < 1:
-        raise ValueError(f"shape must have at least one axis and sides of at least 1, such as (3, 5), not {shape}")
+        raise ValueError(
+            f"shape must have at least one axis and sides of at least 1, not {shape}; give shape=(rows, columns)"
+        )
     if wrap and min(sides) < 3:
-        raise ValueError(f"shape must have sides of at least 3 if wrap=True, not {sides}; shorter sides repeat edges")
+        raise ValueError(
+            f"shape must have sides of at least 3 if wrap=True, not {sides}: shorter sides would join a pair twice"
+        )
     return sides
 
 
@@ -327,7 +333,10 @@ def _check_symmetric(matrix: Floats, n: int, name: str) -> None:
     if matrix.shape != (n, n):
         raise ValueError(f"{name} must be a matrix of shape ({n}, {n}), not {matrix.shape}")
     if np.diagonal(matrix).any() or not np.array_equal(matrix, matrix.T):
-        raise ValueError(f"{name} must be symmetric with a zero diagonal, got {matrix.tolist()!s:.80}")
+        raise ValueError(
+            f"{name} must be symmetric with a zero diagonal, because the entries [i, j] and [j, i] belong to the same"
+            f" edge; got {matrix.tolist()!s:.80}"
+        )
 
 
 def _check_edges(edges: ArrayLike) -> Int32s:

@@ -119,7 +119,10 @@ def constant_term(factors: Sequence[TableFactors]) -> float:
     """
     total = sum((float((g.scale * g.tables[g.table_of_factor]).sum()) for g in factors if g.arity == 0), 0.0)
     if total == -np.inf:
-        raise ImpossibleGraph("a factor with an empty scope is -inf, so every joint state is forbidden; change it")
+        raise ImpossibleGraph(
+            "a factor with an empty scope is -inf, so every joint state is forbidden; change this factor or the"
+            " observed states"
+        )
     return total
 
 

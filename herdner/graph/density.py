@@ -334,7 +334,10 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
         raise ValueError(f"density samplers need density factors, not {type(other).__name__}")
     sizes = sorted({group.n_terms for group in factors} - {0})
     if len(sizes) > 1:
-        raise ValueError(f"groups of density factors must have equal `n_terms`, got {sizes[0]} and {sizes[-1]}")
+        raise ValueError(
+            f"all groups of density factors that set `n_terms` must set the same number of terms, got {sizes[0]} and"
+            f" {sizes[-1]}"
+        )
     return DensityGraph(graph, factors, sizes[0] if sizes else 0)
 
 

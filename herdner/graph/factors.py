@@ -245,4 +245,7 @@ def _default_tables(n_factors: int, n_tables: int) -> Int32s:
         return constant(0, n_factors, np.int32)
     if n_tables == n_factors:
         return np.arange(n_factors, dtype=np.int32)
-    raise ValueError(f"set table_of_factor, 1 table, or one for each of the {n_factors} factors, got {n_tables} tables")
+    raise ValueError(
+        f"without table_of_factor, `tables` must have 1 table, or one for each of the {n_factors} factors, got"
+        f" {n_tables} tables"
+    )

@@ -118,7 +118,10 @@ def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
         _check_type(name, array)
     version = arrays["format"].tolist() if "format" in arrays else None
     if version != [VERSION]:
-        raise GraphFileError(f"array 'format' must hold the version {VERSION}, got {version}; update herdner")
+        raise GraphFileError(
+            f"array 'format' must hold the version {VERSION}, got {version}; if a later version of herdner wrote this"
+            " file, update herdner"
+        )
     if "sizes" not in arrays:
         raise GraphFileError("array sizes is missing")
     indices = sorted({int(name.rpartition("_")[2]) for name in arrays if name not in _WHOLE})

@@ -280,7 +280,9 @@ def insert_observed(rows: NDArray[Any], observed: Mapping[int, float], n_states:
 def _check_names(names: Sequence[str], n_variables: int) -> tuple[str, ...]:
     """Check that the names are distinct strings, one for each variable, and return them as a tuple."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ValueError(f"names must be a list of strings, got {' '.join(repr(names).split()):.80}")
+        raise ValueError(
+            f"names must be a list of strings, one for each variable, got {' '.join(repr(names).split()):.80}"
+        )
     if len(names) != n_variables:
         raise ValueError(f"names must have one name for each of {n_variables} variables, got {len(names)}")
     if len(set(names)) < len(names):

@@ -53,11 +53,17 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
-        raise UnsupportedGraph("a grid needs variables of two states, and a single group of factors, all of pairs")
+        raise UnsupportedGraph(
+            "the graph is not a grid: each variable must have two states, each factor at most two variables, and one"
+            " group must contain all factors of two variables"
+        )
     (group,) = pairs
     columns, wraps = _grid_columns(group.scopes, len(sizes))
     if not columns:
-        raise UnsupportedGraph("the factors do not join all neighbours in a grid in the order of `ising`")
+        raise UnsupportedGraph(
+            "the graph is not a grid: its factors of two variables must join all neighbours in a grid of at least"
+            " 3 x 3 variables, in the order of `ising`"
+        )
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]
     if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):

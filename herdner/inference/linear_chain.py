@@ -220,7 +220,9 @@ def span_log_probability(
             f" {labelling.tolist()!s:.80}"
         )
     if starts.ndim != 1 or starts.shape != ends.shape:
-        raise ValueError(f"span_starts and span_ends must have equal lengths, got {starts.shape} and {ends.shape}")
+        raise ValueError(
+            f"span_starts and span_ends must be lists of equal length, not {starts.shape} and {ends.shape}"
+        )
     if not len(starts):
         return np.empty(0)
     next_sequence = np.searchsorted(offsets, starts, "right")
@@ -312,7 +314,9 @@ def _convert_chain(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, 
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}, got {offsets.tolist()!s:.80}")
     if edge_table is None:
         if len(tables) > 1:
-            raise ValueError(f"`transition` has {len(tables)} tables, so `edge_table` must name the table of each edge")
+            raise ValueError(
+                f"`transition` has {len(tables)} tables, so `edge_table` must contain the table index of each edge"
+            )
         return unary, tables, offsets, None
     edges = np.ascontiguousarray(edge_table, np.int32)
     if edges.shape != (n_tokens,) or (n_tokens and not 0 <= edges.min() <= edges.max() < len(tables)):
@@ -339,7 +343,10 @@ def check_tables(transition: ArrayLike, n_states: int) -> Floats:
     tables = np.ascontiguousarray(transition, np.float64)
     tables = tables[None] if tables.ndim == 2 else tables
     if tables.ndim != 3 or tables.shape[1:] != (n_states, n_states) or not len(tables):
-        raise ValueError(f"transition must have shape [{n_states}, {n_states}] to fit unary, got {tables.shape}")
+        raise ValueError(
+            f"transition must have shape [{n_states}, {n_states}], got {tables.shape}; `unary` determines the number of"
+            " states"
+        )
     if not ((np.abs(tables) <= LARGEST) | (tables == -np.inf)).all():
         raise ValueError(f"transition {_OUT_OF_RANGE}")
     return tables

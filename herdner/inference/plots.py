@@ -69,7 +69,10 @@ def plot_marginals(
     if shape is None:
         return _bars(axes(ax), marginals, variables, state)
     if variables is not None:
-        raise ValueError("`shape` and `variables` cannot be combined: an image shows all variables; pass one of them")
+        raise ValueError(
+            "`shape` and `variables` cannot be combined: `shape` draws all variables as an image, and `variables`"
+            " draws some variables as bars; pass one of them"
+        )
     if np.shape(shape) != (2,):
         raise ValueError(f"shape must be (rows, columns), not {shape!r}")
     rows, columns = shape

@@ -39,7 +39,9 @@ class Record:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` unless ``every`` is an integer of at least 0."""
         if not isinstance(self.every, Integral) or self.every < 0:
-            raise ValueError(f"`every` must be a number of sweeps, at least 0, got {self.every!r}")
+            raise ValueError(
+                f"`every` must be a number of sweeps, at least 0 (0 records no states), got {self.every!r}"
+            )
 
     @classmethod
     def from_text(cls, text: str) -> Record:

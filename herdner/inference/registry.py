@@ -154,7 +154,10 @@ def resolve_backend(backend: object, options: Mapping[str, object] | None = None
             f"`backend` must be a name that `herdner backends` lists, or a Backend such as Gibbs(), got {backend!r}"
         )
     if options:
-        raise ValueError(f"options {', '.join(options)} need the name of a backend, got the object {backend!r}")
+        raise ValueError(
+            f"options {', '.join(options)} need the name of a backend, got the object {backend!r}; set the options of"
+            " this object"
+        )
     return backend
 
 

@@ -200,7 +200,9 @@ def make_extractor(
 
 def _word_attribute(name: str) -> int:
     if name not in TYPE_ATTRIBUTES:
-        raise ValueError(f"feature plan: {name!r} is no word attribute; expected one of {', '.join(TYPE_ATTRIBUTES)}")
+        raise ValueError(
+            f"feature plan: {name!r} is not an attribute of words; expected one of {', '.join(TYPE_ATTRIBUTES)}"
+        )
     return TYPE_ATTRIBUTES.index(name)
 
 

@@ -352,7 +352,8 @@ class SkipChainLayer(Estimator):
             if forbidden.any():
                 t = int(forbidden.argmax())
                 raise ValueError(
-                    f"document {i}: the gold tag {gold[i][t]!r} of token {t} has the score -inf; correct one of them"
+                    f"document {i}: the gold tag {gold[i][t]!r} of token {t} has the score -inf; correct the tag or"
+                    " the score"
                 )
         score = None if development is None else self._development(tag_set, development)
         examples, curve = join_examples(model, documents, [document.unary for document in documents], states), None

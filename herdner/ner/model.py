@@ -273,7 +273,9 @@ def _weights(tags: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Chain
     keys = _cumulative_hashes(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
     if not 1 <= len(tags) <= MOST_TAGS or len(set(tags)) != len(tags):
-        raise ValueError(f"models must have 1 to {MOST_TAGS} distinct tags, got {len(tags)}, {len(set(tags))} distinct")
+        raise ValueError(
+            f"a model must have 1 to {MOST_TAGS} distinct tags, got {len(tags)} tags, {len(set(tags))} of them distinct"
+        )
     if transition.shape != (len(tags), len(tags)):
         raise ValueError(f"the transition table must have shape {(len(tags),) * 2}, got {transition.shape}")
     if len(keys) != len(sizes) or starts[-1] != len(entry_tags) or len(entry_tags) != len(entry_weights):

@@ -242,5 +242,7 @@ def _read_header(data: bytes, path: str, format: str) -> dict[str, Any]:
         raise ModelError(f"{path}: damaged model (the format version must be an integer above 0, got {version!r})")
     if version > FORMAT_VERSION:
         needs = values.get("needs", "newer")
-        raise ModelError(f"{path}: model format {version} needs herdner {needs} or later; update and install the clone")
+        raise ModelError(
+            f"{path}: model format {version} needs herdner {needs} or later; update the clone and install it again"
+        )
     return values

@@ -61,7 +61,9 @@ class ScoredDocument(NamedTuple):
         tokens = list(tokens)
         for t, token in enumerate(cast(Sequence[object], tokens)):
             if not isinstance(token, str):
-                raise ValueError(f"token {t} must be a string, got {type(token).__name__}; pass .text of a spaCy token")
+                raise ValueError(
+                    f"token {t} must be a string, got {type(token).__name__}; for a spaCy token pass its .text"
+                )
         tokens = list(map(str.__str__, tokens))  # plain strings, which compiled code requires
         array = _as_float64(scores, len(tokens), n_tags)
         unary = _log_potentials(array, tokens, kind)
@@ -137,7 +139,9 @@ def infer_scheme(tags: Sequence[str]) -> Scheme:
     """
     for tag in tags:
         if not is_tag(tag):
-            raise ValueError(f"{tag!r} is not a tag like O or B-PER; remove it and its scores or set constrained=False")
+            raise ValueError(
+                f"{tag!r} is not a tag such as O or B-PER; remove it and its scores, or set constrained=False"
+            )
     prefixes = {tag[0] for tag in tags}
     if prefixes & {"E", "S"}:
         return "iobes"

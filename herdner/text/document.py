@@ -114,7 +114,10 @@ class Document:
                 raise ValueError(f"{problem}; expected a span of at least one character within the text")
         for each in self.partial.unannotated if self.partial else ():
             if not 0 <= each.start < each.end <= length:
-                problem = f"{self._title} has {length} characters, but an undecided range at {each.start}..{each.end}"
+                problem = (
+                    f"{self._title} has {length} characters, but its partial annotation has a range at"
+                    f" {each.start}..{each.end}"
+                )
                 raise ValueError(f"{problem}; expected at least one character within the text")
 
     @classmethod
@@ -176,7 +179,9 @@ class Document:
         text, tokens = check_text(text, "text"), [check_text(token, "token") for part in sentences for token in part]
         starts = align_tokens(tokens, text)
         if starts is None:
-            raise ValueError("the tokens do not match the text; expected them in order, with only white space between")
+            raise ValueError(
+                "the tokens do not match the text; expected all tokens in order, with only white space between tokens"
+            )
         ends = starts + np.fromiter(map(len, tokens), np.int64, len(tokens))
         offsets = offsets_from_lengths(map(len, sentences))
         return cls(text, tokens, starts, ends, offsets, id=id, fields=dict(fields or {}))

@@ -145,7 +145,9 @@ def spans_from_tags(
         ValueError: A string is not a tag, or ``strict`` is "iob1".
     """
     if strict == "iob1":
-        raise ValueError("`strict` must not be 'iob1', because all tag sequences are well formed in it; omit `strict`")
+        raise ValueError(
+            "`strict` must not be 'iob1', because every tag sequence is well formed in IOB1; omit `strict`"
+        )
     if strict is None:
         index = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
         states = np.fromiter(map(index.__getitem__, tags), np.int32, len(tags))

@@ -86,7 +86,9 @@ class TokenizerSettings:
         if self.rules != 1:
             raise ValueError(f"the tokenizer rules must have version 1, got {self.rules!r}; install a newer herdner")
         if not re.fullmatch("[a-z]{2,3}", self.language):
-            raise ValueError(f"tokenizer language {self.language!r}: expected two or three letters, as in 'en'")
+            raise ValueError(
+                f"tokenizer language {self.language!r}: expected a code of two or three letters, as in 'en'"
+            )
 
     @classmethod
     def of_language(cls, language: str) -> TokenizerSettings:

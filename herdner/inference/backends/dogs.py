@@ -94,7 +94,8 @@ class DoGS:
             object.__setattr__(self, "targets", TargetVariables.from_text(self.targets))
         if not isinstance(self.targets, TargetVariables):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public class
             raise ValueError(
-                f"targets must be {TargetVariables.SYNTAX}, not {self.targets!r}; infer has `importance` for arrays"
+                f"targets must be {TargetVariables.SYNTAX}, not {self.targets!r}; pass arrays as the argument"
+                " `importance` of infer"
             )
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))

@@ -101,7 +101,9 @@ class ListedAnnealing(Annealing):
         """Copy the inverse temperatures, and raise ``ValueError`` if one is out of range."""
         values = frozen(self.values, np.float64, "annealing")
         if values.ndim != 1:
-            raise ValueError(f"annealing must list one inverse temperature for each sweep, got shape {values.shape}")
+            raise ValueError(
+                f"annealing must be a flat list with one inverse temperature for each sweep, got shape {values.shape}"
+            )
         wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
         if len(wrong):
             raise ValueError(

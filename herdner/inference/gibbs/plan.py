@@ -96,7 +96,10 @@ class Plan:
                 " sharing=blanket"
             )
         if self.driving is not None and not self.draws:
-            raise ValueError(f"sharing={self.sharing} makes no random draws; remove `driving`")
+            raise ValueError(
+                f"`driving` replaces random draws, but a sampler with sharing={self.sharing} makes no random draws;"
+                " remove `driving`"
+            )
         if self.annealing is not None:
             schedule = as_annealing(self.annealing)
             schedule.betas(self.n_sweeps)
@@ -104,9 +107,14 @@ class Plan:
         if self.dummy_edges is not None:
             edges = frozen(self.dummy_edges, np.int32, "dummy_edges")
             if edges.ndim != 2 or edges.shape[1] != 2 or (edges[:, 0] == edges[:, 1]).any():
-                raise ValueError(f"dummy_edges must be pairs of different variables, got {edges.tolist()!s:.80}")
+                raise ValueError(
+                    f"dummy_edges must be pairs of different variables, of shape [D, 2], got {edges.tolist()!s:.80}"
+                )
             if self.sharing is None or self.sharing.kind != "blanket":
-                raise ValueError(f"dummy_edges requires sharing=blanket, got {self.sharing}; remove dummy_edges")
+                raise ValueError(
+                    f"dummy_edges requires sharing=blanket, got sharing={self.sharing}; set sharing=blanket, or remove"
+                    " dummy_edges"
+                )
             object.__setattr__(self, "dummy_edges", tuple((left, right) for left, right in edges.tolist()))
         shares_sweeps = self.n_chains == 1 and (self.n_threads or 1) > 1
         if shares_sweeps and self.scan.kind not in ("checkerboard", "jacobi"):

@@ -120,7 +120,9 @@ def compile_samplable(graph: Graph) -> TableGraph:
     compiled = compile_tables(graph)
     sizes = compiled.sizes
     if not len(sizes):
-        raise ValueError("a sampler needs at least one unobserved variable; observe fewer variables")
+        raise ValueError(
+            "a sampler needs at least one unobserved variable, but the graph has none; observe fewer variables"
+        )
     constant_term(compiled.factors)
     if sizes.max() > loops.STATES_LIMIT:
         raise ValueError(

@@ -42,7 +42,10 @@ def check_start(compiled: TableGraph, start: ArrayLike) -> NDArray[np.uint16]:
         raise ValueError(f"start must be one state of shape [{len(compiled.sizes)}], not {np.shape(start)}")
     x = np.ascontiguousarray(state[0], np.uint16)
     if Engine(compiled.factors).log_potential_of(x) == -np.inf:
-        raise ValueError("start has log-potential -inf; pass an allowed state, such as that of 'viterbi', or None")
+        raise ValueError(
+            "start has log-potential -inf; pass an allowed state, such as the best state of the backend 'viterbi', or"
+            " None"
+        )
     return x
 
 

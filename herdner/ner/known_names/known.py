@@ -108,7 +108,9 @@ class Names:
             return Names.read(names, **choices)
         values = cast(object, names)
         if isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):
-            raise ValueError(f"names must be a file, or a list of (name, label) pairs and patterns, got {values!r:.80}")
+            raise ValueError(
+                f"names must be a file, or a list of (name, label) pairs and spaCy patterns, got {values!r:.80}"
+            )
         entries = enumerate(cast("Iterable[object]", values), 1)
         return Names(tuple(parse_known_name(each, f"name {i}") for i, each in entries), **choices)
 

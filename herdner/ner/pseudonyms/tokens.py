@@ -138,7 +138,8 @@ def widen(text: str, start: int, end: int) -> tuple[int, int]:
     """
     if not 0 <= start < end <= len(text):
         raise ValueError(
-            f"the range must be non-empty and within the {len(text)} characters of the text, got {start} to {end}"
+            f"the range to widen must not be empty and must lie within the {len(text)} characters of the text, got"
+            f" {start} to {end}"
         )
     while start > 0 and _JOINING.match(text, start - 1):
         start -= 1

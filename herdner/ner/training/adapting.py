@@ -40,9 +40,14 @@ def without_weights(base: TaggerModel, options: Tagger) -> TaggerModel:
             the base cannot be used.
     """
     if options.plan not in (None, base.plan):
-        raise ValueError("`plan` differs from the feature plan of the base model; set `plan` to None")
+        raise ValueError(
+            "`plan` differs from the feature plan of the base model; set `plan` to None to use the feature plan of the"
+            " base model"
+        )
     if options.lexicon is not None and options.lexicon is not base.lexicon:
-        raise ValueError("`lexicon` is not the lexicon of the base model; set `lexicon` to None")
+        raise ValueError(
+            "`lexicon` is not the lexicon of the base model; set `lexicon` to None to use the lexicon of the base model"
+        )
     if options.scheme != base.scheme:
         raise ValueError(f"`scheme` must be {base.scheme!r} as in the base model, got {options.scheme!r}")
     tokenizer = options.tokenizer
@@ -84,7 +89,9 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
         ValueError: The model has other features, or tags that the training lacks.
     """
     if start.plan != plan or start.lexicon.gazetteer_names != lexicon.gazetteer_names:
-        raise ValueError("`start` has another feature plan or other gazetteers than the new model; pass another model")
+        raise ValueError(
+            "`start` has another feature plan or other gazetteers than the new model; pass another model as `start`"
+        )
     if unknown := sorted(set(start.weights.tags) - set(tags)):
         raise ValueError(
             f"the model to start from has the tag {unknown[0]!r}, which the documents lack; pass another model as"

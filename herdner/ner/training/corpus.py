@@ -225,7 +225,10 @@ def check_development_spans(gold: Sequence[Sequence[Span]]) -> None:
         ValueError: No document has an entity.
     """
     if not any(gold):
-        raise ValueError("the development documents have no entity; give annotated documents with tokens, or none")
+        raise ValueError(
+            "the development documents have no entity; give annotated documents with tokens, or pass no development"
+            " documents"
+        )
 
 
 def _check_weights(weights: Sequence[float] | Floats | None, n_documents: int) -> Floats:

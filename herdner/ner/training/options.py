@@ -80,7 +80,10 @@ def check_options(options: Tagger) -> None:
     if options.trainer not in TRAINERS:
         raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {options.trainer!r}")
     if options.averaged and options.trainer != "herdner":
-        raise ValueError("`averaged` needs trainer='herdner', because the chains of CRFsuite may have different tags")
+        raise ValueError(
+            "`averaged` needs trainer='herdner', because the chains of CRFsuite may have different tags, got"
+            f" trainer={options.trainer!r}"
+        )
     if options.scheme not in SCHEMES:
         raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {options.scheme!r}")
 

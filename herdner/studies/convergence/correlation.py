@@ -131,7 +131,10 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
     try:
         return cast(Floats, np.linalg.solve(matrix, right))
     except np.linalg.LinAlgError:
-        raise ValueError("the Gibbs chain too rarely returns to a herding weight; use smaller couplings") from None
+        raise ValueError(
+            "D^cor, the correlation part of the error, cannot be computed, because the Gibbs chain too rarely reaches"
+            " some states that choose a herding weight; use smaller couplings"
+        ) from None
 
 
 def _check(focus: Focus) -> None:
@@ -140,13 +143,22 @@ def _check(focus: Focus) -> None:
     The variable must have two states, and each of its herding weights must be used with a single probability.
     """
     if focus.target.shape[1] != 2:
-        raise ValueError(f"D^cor needs a binary variable, got a variable of {focus.target.shape[1]} states")
+        raise ValueError(
+            "the estimate of D^cor, the correlation part of the error, needs a binary variable, got a variable of"
+            f" {focus.target.shape[1]} states"
+        )
     if len(focus.keys) > 1:
-        raise ValueError("D^cor has no estimate for random bins; use sharing=blanket, complete or neighbour-sum")
+        raise ValueError(
+            "the estimate of D^cor, the correlation part of the error, does not support random bins; use"
+            " sharing=blanket, complete or neighbour-sum"
+        )
     possible = focus.target.sum(axis=1) > 0
     y, p = focus.keys[0][possible], conditional(focus.target)[possible, 1]
     least, most = np.full(focus.n_weights, np.inf), np.full(focus.n_weights, -np.inf)
     np.minimum.at(least, y, p)
     np.maximum.at(most, y, p)
     if (most - least).max() > _TOLERANCE:
-        raise ValueError("D^cor needs one probability per herding weight; use sharing=blanket instead of bins")
+        raise ValueError(
+            "the estimate of D^cor, the correlation part of the error, needs one probability per herding weight; use"
+            " sharing=blanket, complete or neighbour-sum instead of bins"
+        )

@@ -170,9 +170,15 @@ def count_visits(
     own = plan.sharing if plan.herds else None
     is_random = own is not None and own.kind == "random-bins"
     if is_random and sharing is not None and sharing != own:
-        raise ValueError(f"`sharing` must be omitted if the plan has sharing={own}, random bins, got {sharing}")
+        raise ValueError(
+            f"`sharing` must be omitted if the plan has sharing={own}, because the samples are grouped by these random"
+            f" bins; got {sharing}"
+        )
     if not is_random and sharing is not None and sharing.kind == "random-bins":
-        raise ValueError(f"`sharing`={sharing} needs a plan with random bins, got sharing={own}; omit `sharing`")
+        raise ValueError(
+            f"`sharing` can be {sharing} only if the plan has random bins, but the plan has sharing={own}; omit"
+            " `sharing`"
+        )
     if (compiled.sizes != 2).any():
         focus = focus_of_recorded(compiled, plan, sharing or own or blanket_sharing(), focus_of)
         result = count_recorded(compiled, _plan_for_counting(plan, ends[-1], focus_of, n), ends, focus, seed, start)
@@ -217,7 +223,9 @@ def _check_arguments(compiled: TableGraph, plan: Gibbs, lengths: list[int], vari
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
         raise ValueError(f"counting visits needs a graph of 1 to {loops.COUNTED_LIMIT} binary variables, got {n}")
     if plan.annealing is not None:
-        raise ValueError("count_visits does not support annealing, which changes the distribution; omit annealing")
+        raise ValueError(
+            "count_visits compares samples with the distribution of the graph, which annealing changes; omit annealing"
+        )
     if not lengths or lengths[0] < 1 or any(b <= a for a, b in pairwise(lengths)):
         raise ValueError(f"`lengths` must be increasing numbers of sweeps of at least 1, got {lengths}")
     check_variables(np.array([variable if variable >= 0 else variable + n]), n)

@@ -138,7 +138,10 @@ def _counts(visits: ArrayLike, focus: Focus) -> Floats:
     if counts.size != math.prod(shape):
         raise ValueError(f"`visits` must have shape {list(shape)}, got {list(counts.shape)}")
     if not (counts.min() >= 0 and counts.sum() > 0):
-        raise ValueError(f"`visits` must hold at least one sample and no negative count, got minimum {counts.min():g}")
+        raise ValueError(
+            f"`visits` must contain at least one sample and no negative count, got counts of {counts.min():g} to"
+            f" {counts.max():g}"
+        )
     return counts.reshape(shape)
 
 

@@ -42,7 +42,9 @@ def joint_distribution(graph: Graph) -> Floats:
     sizes = compiled.sizes
     n_states = float(np.prod(sizes.astype(np.float64)))
     if n_states > MAX_STATES:
-        raise ValueError(f"the graph has {n_states:.3g} joint states, more than {MAX_STATES}; use a smaller graph")
+        raise ValueError(
+            f"the graph has {n_states:.3g} joint states; at most {MAX_STATES} can be enumerated; use a smaller graph"
+        )
     states = np.indices(tuple(sizes)).reshape(len(sizes), int(n_states)).T
     log_potentials = compiled.graph.log_potential(states)
     top = log_potentials.max()
@@ -123,7 +125,10 @@ def check_kernel(joint: Floats) -> None:
         ValueError: The graph has more than 2^11 joint states.
     """
     if joint.size > MAX_KERNEL:
-        raise ValueError(f"the graph has {joint.size} joint states, more than {MAX_KERNEL}; use a smaller graph")
+        raise ValueError(
+            f"the graph has {joint.size} joint states; a transition matrix supports at most {MAX_KERNEL}; use a smaller"
+            " graph"
+        )
 
 
 def sweep_kernel(joint: Floats, order: Sequence[int]) -> Floats:
@@ -159,7 +164,10 @@ def dobrushin_coefficient(kernel: Floats) -> float:
 
     rows = np.asarray(kernel, np.float64)
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not np.allclose(rows.sum(axis=1), 1.0) or rows.min() < 0:
-        raise ValueError(f"`kernel` must be a square matrix of probabilities, row sums 1, got {rows.tolist()!s:.80}")
+        raise ValueError(
+            f"`kernel` must be a square matrix of probabilities with row sums 1, got {rows.tolist()!s:.80};"
+            " gibbs_kernel returns such a matrix"
+        )
     return float(pdist(rows, "cityblock").max(initial=0.0) / 2)
 
 

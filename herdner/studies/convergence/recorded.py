@@ -46,7 +46,10 @@ def count_recorded(
     """
     n_values = ends[-1] * len(compiled.sizes)
     if n_values > _MAX_RECORDED:
-        raise ValueError(f"the run has {n_values} values to record, more than {_MAX_RECORDED}; use fewer sweeps")
+        raise ValueError(
+            f"the states of all variables after all sweeps are {n_values} values, but only {_MAX_RECORDED} can be"
+            " recorded; use fewer sweeps"
+        )
     rng = generator(seed)
     stream = int(deepcopy(rng).integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)[0, 0])
     samples = replace(plan, record=_EVERY).infer(compiled, rng, start=start).samples

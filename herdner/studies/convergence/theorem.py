@@ -105,7 +105,10 @@ class Convergence:
             ValueError: eta is 1.
         """
         if self.eta >= 1:
-            raise ValueError("the Dobrushin coefficient is 1, so Theorem 3 of HG16 has no bound; use smaller couplings")
+            raise ValueError(
+                "Theorem 3 of HG16 gives no bound, because the Dobrushin coefficient of the Gibbs sweep is 1; use"
+                " smaller couplings"
+            )
         return _ratio(2 * self.n_variables * (1 + self.eta), self.l * (1 - self.eta))
 
     @property

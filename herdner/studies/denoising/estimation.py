@@ -40,7 +40,9 @@ def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = M
     check_real(most, "most", 0)
     x = np.asarray(labels)
     if x.ndim != 2 or not x.size or x.dtype.kind not in "iub" or int(x.min()) < 0 or int(x.max()) >= n_labels:
-        raise ValueError(f"`labels` must be integers from 0 to {n_labels - 1}, [rows, columns], got {x.tolist()!s:.80}")
+        raise ValueError(
+            f"`labels` must be integers from 0 to {n_labels - 1} of shape [rows, columns], got {x.tolist()!s:.80}"
+        )
     counts = _neighbour_counts(x, n_labels)
     step = max(1, len(counts) // _PIXELS)
     rows = np.column_stack([counts, x.ravel()])[::step].astype(np.int32)

@@ -157,7 +157,10 @@ def denoise(
     if estimate == "map":
         return DenoisedPicture(result.state.reshape(y.shape), None, noise, coupling, result)
     if result.marginals is None:
-        raise ValueError("'mean' needs marginals, which this backend does not compute; use 'map' (--estimate map)")
+        raise ValueError(
+            "estimate 'mean' needs marginals, which this backend does not compute; use 'map' (--estimate map) or a"
+            " sampler"
+        )
     if noise.n_labels == 2:
         labels = (result.marginals[:, 1] > 0.5).astype(np.int32)
     else:

@@ -238,7 +238,9 @@ def picture_format(path: str | os.PathLike[str]) -> str:
     image_module.preinit()  # loads the common formats only, which is quicker
     suffix_format = image_module.EXTENSION.get(suffix) or image_module.registered_extensions().get(suffix)
     if suffix_format is None or suffix_format not in image_module.SAVE:
-        raise PictureError(f"{os.fspath(path)}: no writable format has this file extension; use e.g. .png or .tif")
+        raise PictureError(
+            f"{os.fspath(path)}: no writable format has this file extension; use e.g. .png, .tif, .bmp or .jpg"
+        )
     return suffix_format
 
 

@@ -87,7 +87,9 @@ def fit_laplace(target: Target, start: ArrayLike, *, step: float = 1e-4) -> Lapl
     change = target.density.grad(mode) - target.density.grad(mode + step * np.eye(target.dim))
     curvatures, directions = np.linalg.eigh((change + change.T) / (2 * step))
     if not curvatures.min() > 1e-8 * curvatures.max():
-        raise ValueError("the density does not decrease in every direction from its mode; use a narrower prior")
+        raise ValueError(
+            "the density does not decrease in every direction from its mode; add a prior, or use a narrower prior"
+        )
     return LaplaceApproximation(mode[0], directions / np.sqrt(curvatures))
 
 

@@ -60,7 +60,9 @@ class MarginalPolytope:
         """
         points, p, h = as_points(x, "points"), np.asarray(chances, float), fixed_bandwidth(bandwidth)
         if p.shape != (len(points),) or not (p >= 0).all() or not np.isclose(p.sum(), 1):
-            raise ValueError(f"`chances` must be {len(points)} probabilities with sum 1, got {p.tolist()!s:.80}")
+            raise ValueError(
+                f"`chances` must be {len(points)} probabilities with sum 1, one per point, got {p.tolist()!s:.80}"
+            )
         refuse_duplicates(points)
         off = _complements(points, h)
         heights = [_height(off, i) for i in range(len(p))]
@@ -83,7 +85,10 @@ class MarginalPolytope:
             ValueError: The theorems do not cover the step rule, or an argument is out of their range.
         """
         if step not in ("constant", "line-search", "away", "fully-corrective"):
-            raise ValueError(f"`step` must be 'constant', 'line-search', 'away' or 'fully-corrective', got {step!r}")
+            raise ValueError(
+                "`step` must be 'constant', 'line-search', 'away' or 'fully-corrective', because other steps have no"
+                f" bound, got {step!r}"
+            )
         check_integer(n_particles, "n_particles")
         if check_real(accuracy, "accuracy", 0, 1) == 0:
             raise ValueError(f"`accuracy` must be above 0, got {accuracy}")

@@ -133,7 +133,10 @@ def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None)
     for i in range(len(x) - n_new, len(x)):
         same = np.flatnonzero((x[:i] == x[i]).all(axis=1))
         if len(same):
-            raise ValueError(f"{what} {same[0]} and {i} are equal, which makes the Gram matrix singular; remove one")
+            raise ValueError(
+                f"{what} {same[0]} and {i} are equal, which makes the Gram matrix singular; remove one, or use distinct"
+                " starting points"
+            )
 
 
 def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[Floats, float]:

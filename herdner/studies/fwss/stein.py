@@ -119,7 +119,9 @@ def check_scores(scores: ArrayLike, x: Floats) -> Floats:
     if s.shape != x.shape:
         raise ValueError(f"`scores` must have the shape of the points, {x.shape}, got {s.shape}")
     if not np.isfinite(s).all():
-        raise ValueError("`scores` must be finite, got NaN or infinity; remove points without a gradient")
+        raise ValueError(
+            "`scores` must be finite, got NaN or infinity; remove points where the log-density has no gradient"
+        )
     return s
 
 

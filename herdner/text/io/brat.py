@@ -272,8 +272,10 @@ def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
             raise ValueError(f"the labels {both} would both be written as {label}; rename one label")
         pieces = _pieces(entity)
         if (pieces[0][0], pieces[-1][1]) != (entity.start, entity.end):
-            problem = f"the entity at {entity.start}..{entity.end} begins or ends with a line break or TAB"
-            raise ValueError(f"document {document.id!r}: {problem}; write JSON lines instead")
+            raise ValueError(
+                f"document {document.id!r}: brat cannot represent the entity at {entity.start}..{entity.end}, which"
+                " begins or ends with a line break or TAB; write JSON lines instead"
+            )
         text = " ".join(entity.text[start - entity.start : end - entity.start] for start, end in pieces)
         yield f"T{i}\t{label} {';'.join(f'{start} {end}' for start, end in pieces)}\t{text}\n"
         if entity.confidence is not None:

@@ -166,7 +166,10 @@ def _spans(results: Sequence[Any], warn: Warn) -> Iterator[MarkedSpan]:
         if len(labels) > 1:
             warn("of several labels of a region the first is read")
         if isinstance(region.get("start"), str):
-            raise ValueError("the regions have positions in HTML (XPath); expected the numbers of a Text control")
+            raise ValueError(
+                "the regions of the task have positions in HTML (XPath); expected numeric positions, as a Text control"
+                " exports"
+            )
         confidence = result.get("score", region.get("score"))
         name = names.get(str(result.get("id")))
         yield MarkedSpan(region.get("start"), region.get("end"), labels[0], region.get("text"), confidence, name)

@@ -167,7 +167,7 @@ def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, i
             batch = next(batches, None)
         if batch is None:
             return
-        # Dates after the year 9999
+        # such as a date after the year 9999
         with _value_errors("the file contains a value that Python cannot represent", ValueError, OverflowError):
             rows = batch.to_pylist()
         yield from ((row, (batch, i)) for i, row in enumerate(rows))
@@ -365,7 +365,7 @@ def _new_column(
         return pa.array(values, type)
     first = group[0].row if group else None
     if first is not None and first.arrow is not None and name in first.columns.names:
-        with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):  # unless the values have a new type
+        with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):  # the values have a new type
             return pa.array(values, first.arrow[0].schema.field(name).type)
     problem = f"the key {name!r} has values of several types"
     with _value_errors(problem, TypeError, ValueError, OverflowError, remedy=_REMEDY):

@@ -374,7 +374,8 @@ def by_line(encoding: str) -> bool:
         encoding: Name of the encoding.
     """
     try:
-        return codecs.lookup(encoding).name in ("utf-8", "ascii", "iso8859-1")  # a line feed is always one byte
+        # In these encodings, a line feed is one byte that has no other meaning.
+        return codecs.lookup(encoding).name in ("utf-8", "ascii", "iso8859-1")
     except LookupError:
         return False
 
@@ -468,8 +469,9 @@ def read_chunks(
     Args:
         source: A file or stream, possibly compressed.
         encoding: Its encoding, unless the file begins with a byte order mark, which states another one.
-        declared_encoding: It is called if ``encoding`` is UTF-8, unless the file has a byte order mark or the first
-            megabyte contains characters in valid UTF-8 that are not ASCII.
+        declared_encoding: Function that finds the encoding that a file declares, such as the ``charset`` of an HTML
+            page. It is called if ``encoding`` is UTF-8, unless the file has a byte order mark or the first megabyte
+            contains characters in valid UTF-8 that are not ASCII.
 
     Yields:
         Pieces of the text; a byte order mark is dropped.
