@@ -63,12 +63,14 @@ def check_counts(options: Any, **least: int) -> None:
         **least: Smallest accepted value of each option.
 
     Raises:
+        KeyError: The dataclass has no such option.
         ValueError: An option is not an integer in its range.
     """
-    for field in fields(options):
-        value = getattr(options, field.name)
-        if field.name in least and not (value is None and field.default is None):
-            check_integer(value, field.name, least[field.name])
+    defaults = {field.name: field.default for field in fields(options)}
+    for name, smallest in least.items():
+        default, value = defaults[name], getattr(options, name)
+        if value is not None or default is not None:
+            check_integer(value, name, smallest)
 
 
 def check_real(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -303,7 +303,7 @@ def resume_points(start: Points | None, target: Target, n: int, name: str = "n_p
     if len(start) > n:
         raise ValueError(f"`{name}` includes the points of `start` and must be at least {len(start)}, got {n}")
     if start.scores is None:
-        return Points(start.x, start.weights, target.density.grad(start.x), start.history, start.n_gradients)
+        return replace(start, scores=target.density.grad(start.x))
     return start
 
 

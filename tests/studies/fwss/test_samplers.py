@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -169,6 +170,12 @@ def test_the_grid_finds_the_least_of_all_nodes():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sampler", [hmc, sgld, svgd])
+def test_a_continued_run_includes_the_time_of_the_earlier_run(sampler):
+    earlier = replace(sampler(GAUSSIAN, 8, seed=1), seconds=1000.0)
+    assert sampler(GAUSSIAN, 16, seed=1, start=earlier).seconds > 1000
+
+
 def test_hmc_draws_from_the_target():
     points = hmc(GAUSSIAN, 6000, n_chains=10, n_leapfrog=8, seed=1)
     np.testing.assert_allclose(points.x.mean(axis=0), [3.0, -1.0], atol=0.06)
