@@ -35,9 +35,9 @@ MOST_SWEEPS = 1000
 
 
 def read_conditioned(path: Path) -> FactorGraph:
-    """Read a graph, and condition it on its evidence if there is a file of evidence."""
-    graph, evidence = read_uai(path), path.with_name(path.name + ".evid")
-    return graph.condition(read_evidence(evidence, graph)) if evidence.exists() else graph
+    """Read a graph, and condition it on the evidence in its ``.evid`` file."""
+    graph = read_uai(path)
+    return graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph))
 
 
 def propagate(reduced: ReducedGraph, schedule: Schedule, tolerance: float, n_sweeps: int) -> MessagePassing:
@@ -130,7 +130,8 @@ def main() -> None:
     for file in sorted(options.path.glob("*.uai")):
         if options.only and file.stem not in options.only:
             continue
-        reduced = reduce_tables(compile_tables(read_conditioned(file)))
+        has_evidence = file.with_name(file.name + ".evid").exists()
+        reduced = reduce_tables(compile_tables(read_conditioned(file) if has_evidence else read_uai(file)))
         ours, theirs, difference = herdner_sweep_seconds(reduced), math.inf, "-"
         flooding, residual = (propagate(reduced, name, TOLERANCE, MOST_SWEEPS) for name in ("flooding", "residual"))
         if has_peer:

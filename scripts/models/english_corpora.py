@@ -43,8 +43,11 @@ class GumSpan(NamedTuple):
     minimal: tuple[int, ...]
 
 
-def gum_entities(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield the first row, the last row plus 1, and the values of each entity: chain, type, .., minimal span, .."""
+def gum_entities(rows: Sequence[Sequence[str]], is_whole: bool = False) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the first row, the last row plus 1, and the values of each entity: chain, type, .., minimal span, ..
+
+    A closing bracket without an opening bracket is ignored, or raises `ValueError` if the rows are a whole document.
+    """
     opened: list[tuple[int, list[str]]] = []
     for i, row in enumerate(rows):
         marks = dict(value.split("=", 1) for value in row[9].split("|") if "=" in value).get("Entity", "")
@@ -54,9 +57,12 @@ def gum_entities(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, list
             if mark[3] is not None or mark[2]:
                 chain = mark[3] or mark[1].split("-")[0]
                 last = max((k for k, (_, values) in enumerate(opened) if values[0] == chain), default=None)
-                if last is not None:
-                    start, values = opened.pop(last)
-                    yield start, i + 1, values
+                if last is None:
+                    if is_whole:
+                        raise ValueError(f"row {i}: the entity {chain} is closed, but was not opened; correct the file")
+                    continue
+                start, values = opened.pop(last)
+                yield start, i + 1, values
 
 
 def gum_sentences(path: Path) -> Iterator[tuple[list[str], list[str], list[GumSpan]]]:

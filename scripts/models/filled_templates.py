@@ -126,11 +126,15 @@ def write_form(name: str, forms: Sequence[str]) -> str:
 
 
 def add_tags(document: Document, entities: Sequence[tuple[int, int, str]], id: str) -> Document:
-    """Return a document with the tags of entities (character offset of start and end, label)."""
+    """Return a document with the tags of entities (character offset of start and end, label).
+
+    Entities in which no token begins are ignored. Raise `ValueError` if entities overlap.
+    """
     spans: list[Span] = []
     for start, end, label in entities:
         first, last = np.searchsorted(document.token_starts, [start, end]).tolist()
-        spans.append(Span(first, last, label))
+        if first < last:
+            spans.append(Span(first, last, label))
     tags = tags_from_spans(spans, document.n_tokens, "iob2")
     cuts = pairwise(document.sentence_offsets.tolist())
     return Document.from_tokens(list(document.sentences()), [tags[first:last] for first, last in cuts], id=id)

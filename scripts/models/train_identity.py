@@ -86,7 +86,7 @@ def read_gum(folder: Path) -> Iterator[Document]:
         rows = [row for row in rows if row[0].isdigit()]
         mentions = [
             (start, end, label, chain)
-            for start, end, (chain, label, _, _, _, head, *_) in gum_entities(rows)
+            for start, end, (chain, label, _, _, _, head, *_) in gum_entities(rows, is_whole=True)
             if rows[start + int(head.split(",")[0]) - 1][4] in ("NNP", "NNPS")
         ]
         yield named_document([row[1] for row in rows], mentions, path.stem)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from english_corpora import gum_names, gum_sentences, read_gum, read_litbank
-from filled_templates import NameLists, fill, fill_templates
+import pytest
+from english_corpora import gum_entities, gum_names, gum_sentences, read_gum, read_litbank
+from filled_templates import NameLists, add_tags, fill, fill_templates
 from train_en import TEMPLATES
 
 from herdner.text.document import Document
@@ -57,6 +58,13 @@ def test_names_of_gum_have_no_titles_and_families_are_no_names(tmp_path: Path) -
     assert len(list(gum_names(words, tags, spans))) == 4
 
 
+def test_a_whole_document_of_gum_opens_each_entity_that_it_closes() -> None:
+    rows = [["1", "Keller", "_", "PROPN", "NNP", "_", "_", "_", "_", "Entity=3)"]]
+    assert list(gum_entities(rows)) == []
+    with pytest.raises(ValueError, match="row 0: the entity 3 is closed, but was not opened"):
+        list(gum_entities(rows, is_whole=True))
+
+
 def test_names_of_litbank_are_the_longest_without_titles(tmp_path: Path) -> None:
     (tmp_path / "toy.txt").write_text(LITBANK)
     (tmp_path / "toy.ann").write_text("\n".join(MENTIONS))
@@ -73,6 +81,13 @@ def test_templates_follow_the_annotation_guide() -> None:
     assert found[3][0] == found[0][0].split()[-1].upper()
     assert found[2][0].split()[0] + "s" in document.tokens
     assert "Cllr" not in " ".join(name for name, _ in found)
+
+
+def test_an_entity_in_which_no_token_begins_has_no_tags() -> None:
+    document = Tokenizer()("Ada Brand left.")
+    assert names(add_tags(document, [(0, 9, "PER"), (12, 13, "LOC")], "toy")) == [("Ada Brand", "PER")]
+    with pytest.raises(ValueError, match="spans must be disjoint"):
+        add_tags(document, [(0, 9, "PER"), (4, 9, "LOC")], "toy")
 
 
 def test_all_templates_can_be_filled() -> None:
