@@ -245,15 +245,18 @@ def _plan(client: Client, job: TagJob, files: Sequence[RunInput]) -> list[Output
 def _gather(client: Client, job: TagJob, manifest: Manifest) -> CollectionNames:
     """Run the first pass over a collection: collect the names of all documents of a run."""
     tasks = _tasks(job, manifest, enumerate(manifest.parts))
-    names = CollectionNames(tagger_of(job.model).labels)
+    names: CollectionNames | None = None
     with closing(_results(client, job, gather_part, tasks)) as results:
         for task, result in results:
             if isinstance(result, Exception):
                 raise ValueError(
                     f"the input of {part_name(task, job.settings.format)} cannot be read: {_one_line(result)}"
                 )
-            names.update(result)
-    return names
+            if names is None:
+                names = result
+            else:
+                names.update(result)
+    return CollectionNames(tagger_of(job.model).labels) if names is None else names
 
 
 def _tasks(job: TagJob, manifest: Manifest, parts: Iterable[tuple[int, OutputPart]]) -> list[tuple[Any, ...]]:

@@ -77,10 +77,12 @@ def plan_scans(files: Iterable[RunInput], part_bytes: int, options: ReadOptions)
     size = 0
     for file in files:
         scans = [FileScan(file)]
-        if file.format == "jsonl" and file.size > part_bytes and _seekable_head(file, options) is not None:
-            scans = [
-                FileScan(file, begin, min(begin + part_bytes, file.size)) for begin in range(0, file.size, part_bytes)
-            ]
+        if file.format == "jsonl" and file.size > part_bytes and by_line(options.encoding):
+            with _open(file.path, options) as stream:
+                head = _seekable_head(stream, options)
+            if head is not None:
+                begins = range(0, file.size, part_bytes)
+                scans = [FileScan(file, begin, min(begin + part_bytes, file.size)) for begin in begins]
         for scan in scans:
             if batches[-1] and (size + file.size > part_bytes or len(batches[-1]) == FILES_PER_SCAN):
                 batches.append([])
@@ -173,15 +175,16 @@ def _text_pieces(file: RunInput, options: ReadOptions) -> list[InputSlice]:
 
     The list is empty if the file is one document, or if compression or encoding prevent reading from a byte offset.
     """
-    if file.size <= PIECE_CHARACTERS:
+    if file.size <= PIECE_CHARACTERS or not by_line(options.encoding):
         return []
     slices: list[InputSlice] = []
     offset = 0
     try:
-        if (head := _seekable_head(file, options)) is None:
-            return []
-        begin = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
         with _open(file.path, options) as stream:
+            if (head := _seekable_head(stream, options)) is None:
+                return []
+            begin = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+            stream.seek(0)
             chunks = read_chunks(_source(file.path, stream), options.encoding)
             for number, (text, is_whole) in enumerate(pieces(chunks, PIECE_CHARACTERS), 1):
                 if is_whole:
@@ -277,10 +280,7 @@ def _open(path: str, options: ReadOptions) -> Generator[IO[bytes]]:
         yield stream
 
 
-def _seekable_head(file: RunInput, options: ReadOptions) -> bytes | None:
-    """Return the first bytes of a file; None if its encoding or compression prevents reading from a byte offset."""
-    if not by_line(options.encoding):
-        return None
-    with _open(file.path, options) as stream:
-        head = stream.read(HEAD_BYTES)
+def _seekable_head(stream: IO[bytes], options: ReadOptions) -> bytes | None:
+    """Return the first bytes of a file; None if compression or a byte order mark prevents reading from an offset."""
+    head = stream.read(HEAD_BYTES)
     return None if compression_of(head) is not None or contradicts_mark(head, options.encoding) else head
