@@ -82,7 +82,8 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     if len(faults):
         fault = f"variable {faults[0]}: its unary factors forbid every state by -inf"
         raise ImpossibleGraph(f"{fault}; allow at least one state")
-    largest = np.abs(unary[np.isfinite(unary)]).max(initial=0.0)
+    is_finite = np.isfinite(unary)
+    largest = max(unary.max(initial=0.0, where=is_finite), -unary.min(initial=0.0, where=is_finite))
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
     spread = float(largest + finite.max(axis=1).sum())
     return GridForm(len(sizes) // columns, columns, wraps, sealed([unary]), sealed([sides]), spread)
@@ -98,9 +99,12 @@ def _grid_columns(scopes: Int32s, n_variables: int) -> tuple[int, bool]:
         return 0, False
     cells = np.arange(n_variables, dtype=np.int32).reshape(-1, columns)
     wraps = len(scopes) == 2 * n_variables
-    if wraps:
-        ends = [(cells, np.roll(cells, -1, axis)) for axis in range(2)]
-    else:
-        ends = [(cells[:-1], cells[1:]), (cells[:, :-1], cells[:, 1:])]
-    pairs = np.concatenate([np.stack([first.ravel(), second.ravel()], axis=1) for first, second in ends])
-    return (columns, wraps) if np.array_equal(scopes, pairs) else (0, False)
+    n_vertical = n_variables - (0 if wraps else columns)
+    for axis, pairs in enumerate((scopes[:n_vertical], scopes[n_vertical:])):  # one after the other to save memory
+        if wraps:
+            first, second = cells, np.roll(cells, -1, axis)
+        else:
+            first, second = (cells[:-1], cells[1:]) if axis == 0 else (cells[:, :-1], cells[:, 1:])
+        if not np.array_equal(pairs[:, 0], first.ravel()) or not np.array_equal(pairs[:, 1], second.ravel()):
+            return 0, False
+    return columns, wraps
