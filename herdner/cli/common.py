@@ -144,13 +144,16 @@ def discard_stdout() -> None:
 
 @contextmanager
 def handle_errors() -> Generator[None]:
-    """Run a command in a ``with`` block; bad input, a full disk or a closed pipe ends it with a one-line message.
+    """Convert errors in the ``with`` block, such as bad input or a full disk, to a one-line message and `typer.Exit`.
+
+    Other exceptions, such as usage errors, are not changed.
 
     Yields:
-        Once, to run the command.
+        None.
 
     Raises:
-        typer.Exit: The command has failed. Only usage errors are raised unchanged.
+        typer.Exit: The block raised one of these errors (exit code 1), was interrupted (130), or its pipe was closed
+            (0).
     """
     try:
         raise_on_interrupt()

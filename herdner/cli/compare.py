@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import is_zipfile
@@ -122,7 +122,7 @@ def compare_sides(
     ]
     tokenizer = _shared_tokenizer(sides, taggers)
     # Predictions are read before tagging, so that errors in them are reported before the slow part.
-    predictions = [replace(files, sources=[s.predictions]).read(tokenizer) if s.predictions else None for s in sides]
+    predictions = [files.read(tokenizer, [s.predictions]) if s.predictions else None for s in sides]
     known_labels = {label for tagger in taggers.values() for label in tagger.labels}
     known_labels |= {entity.label for documents in predictions for d in documents or () for entity in d.entities}
     gold = files.read_known(tokenizer, known_labels, " or ".join(dict.fromkeys(names)))

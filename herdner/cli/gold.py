@@ -82,22 +82,32 @@ class GoldFiles:
     def read_unchecked(self, source: FileAndFormat, **options: Any) -> Iterator[Document]:
         """Return an iterator over all documents of a file, such as predictions, which need not be annotated.
 
+        The file need not be one of ``sources``. Labels are not renamed if ``core_labels`` is None; ``renames`` and
+        ``case`` are not applied.
+
         Args:
             source: File and format.
             **options: Further options of the reader.
+
+        Returns:
+            Iterator over the documents.
+
+        Raises:
+            ValueError: The file cannot be read, or dubious input is refused.
         """
         from herdner.corpora.reading import read
 
         options |= options_of(source, self.options)
         return read(source, core_labels=bool(self.core_labels), strict=self.strict, **options)
 
-    def read_files(self, tokenizer: Tokenizer) -> list[list[Document]]:
+    def read_files(self, tokenizer: Tokenizer, sources: Sequence[FileAndFormat] | None = None) -> list[list[Document]]:
         """Read the annotated documents of each file.
 
-        Documents without tokens or annotation are left out.
+        Documents without tokens or annotation are left out. If ``core_labels`` is None, it counts as False.
 
         Args:
             tokenizer: Tokenizer of running text.
+            sources: Files to read; None reads ``self.sources``.
 
         Returns:
             Annotated documents of each file.
@@ -109,7 +119,8 @@ class GoldFiles:
         from herdner.text.labels import rename_labels
 
         files: list[list[Document]] = []
-        for source in self.sources:
+        sources = self.sources if sources is None else sources
+        for source in sources:
             annotated: list[Document] = []
             unannotated: list[Document] = []
             with ParseWarnings(source.path, self.strict) as warnings, show_activity(f"reading {source.path}"):
@@ -127,18 +138,25 @@ class GoldFiles:
                 print_note(f"{source.path}: {n} of {total} documents are not annotated and are left out"
                               f" (first: {unannotated[0].id})")  # fmt: skip
             files.append(annotated)
-        if self.sources and not any(files):
-            paths = ", ".join(source.path for source in self.sources)
+        if sources and not any(files):
+            paths = ", ".join(source.path for source in sources)
             raise ValueError(f"{paths}: no document in the input; use another file")
         return files
 
-    def read(self, tokenizer: Tokenizer) -> list[Document]:
+    def read(self, tokenizer: Tokenizer, sources: Sequence[FileAndFormat] | None = None) -> list[Document]:
         """Read the annotated documents of all files into one list, as `read_files` does.
 
         Args:
             tokenizer: Tokenizer of running text.
+            sources: Files to read; None reads ``self.sources``.
+
+        Returns:
+            Annotated documents.
+
+        Raises:
+            ValueError: There is no annotated document, or dubious input is refused.
         """
-        return [document for file in self.read_files(tokenizer) for document in file]
+        return [document for file in self.read_files(tokenizer, sources) for document in file]
 
 
 def tag_timed(

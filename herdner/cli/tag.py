@@ -88,6 +88,7 @@ def tag(
             if value is not None:
                 raise UsageError(f"{option}: cannot be combined with --cluster; leave out one of them")
         tagger, inference = tagging.load(min_confidence_of=min_confidence_of)
+        # `RunStatus` limits the number of printed messages; the manifest determines the exit code.
         _tag_on_cluster(
             files, output or "", LanguageMessages(tagger), client=cluster, jobs=jobs, format=format_,
             input_format=input_format, model=tagging.model, encoding=texts.encoding, column=texts.column,
@@ -98,7 +99,7 @@ def tag(
     inputs = texts.expand()
     output_format = choose_format(format_, output)
     check_output(output, [*(each.path for each in inputs), *tagging.files()])
-    journal_path = _check_resume(resume, output)
+    _check_resume(resume, output)
     for option in ["--resume"] * resume + ["--collection"] * collection:
         _check_read_twice(option, inputs)
     tagger, inference = tagging.load(min_confidence=min_confidence, min_confidence_of=min_confidence_of)
@@ -112,7 +113,7 @@ def tag(
     run = TagRun(documents, len(inputs), outcomes, LanguageMessages(tagger), status, output_format, writer_options)
     if resume:
         settings = _run_settings(texts, tagging, inference, inputs, strict)
-        _tag_resumably(run, journal_path, settings, tagger.model_.tokenizer)
+        _tag_resumably(run, _journal_path(output or ""), settings, tagger.model_.tokenizer)
     else:
         is_terminal = output in (None, "-") and sys.stdout.isatty()
         with run.results(visible=not is_terminal) as results:
@@ -146,7 +147,7 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
             )
         check_extension(output, {each for name in WRITABLE for each in FORMATS[name].extensions})
     format = default if format is None else format
-    check_format(format, "--format")
+    check_format(format, "--format", is_output=True)
     if FORMATS[format].is_binary and output in (None, "-") and sys.stdout.isatty():
         raise UsageError(f"--format {format} is binary and cannot be printed on a terminal; add --output FILE")
     return format
@@ -254,18 +255,17 @@ def _no_parse_warnings() -> Generator[None]:
 # --- runs that continue after an interruption
 
 
-def _check_resume(resume: bool, output: str | None) -> Path:
-    """Return the path of the journal. Without ``--resume``, print a note if there is a journal of an earlier run.
-
-    Raise a usage error for ``--resume`` without a file.
-    """
-    path = Path(f"{output}.unfinished")
+def _check_resume(resume: bool, output: str | None) -> None:
+    """Raise a usage error for ``--resume`` without a file; without ``--resume``, print a note about an earlier run."""
     if output in (None, "-"):
         if resume:
             raise UsageError("--resume continues an interrupted output file; add --output FILE")
-    elif not resume and path.exists():
+    elif not resume and (path := _journal_path(output)).exists():
         print_note(f"{path}: results of an interrupted run; add --resume to continue it, or delete this file")
-    return path
+
+
+def _journal_path(output: str) -> Path:
+    return Path(f"{output}.unfinished")
 
 
 def _run_settings(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -144,11 +145,8 @@ def train(
     # The language is checked before training, because files of tokens are read without its rules; they need no spaCy.
     with usage_errors("" if base else "--language"), suppress(MissingExtra):
         tokenizer.load_rules()
-    settings = GoldFiles([], rename_labels, parse_renames(rename), None, strict, tables.read_options())
-
-    def read(sources: list[FileAndFormat]) -> list[Document]:
-        return replace(settings, sources=sources).read(tokenizer)
-
+    files = GoldFiles(sources, rename_labels, parse_renames(rename), None, strict, tables.read_options())
+    read = partial(files.read, tokenizer)
     documents, fit_options = _read_training(sources, read, base_tagger, weight, guideline)
     dev_documents = read(dev_sources)  # before training, so that errors in the files are reported early
     _warn_about_training_texts(documents, dev_documents)

@@ -187,14 +187,14 @@ def check_output(
 
 
 def check_extension(output: str | None, extensions: Iterable[str]) -> str:
-    """Raise a usage error if an output file has the extension of a format that the command does not write.
+    """Return the extension of an output file; raise a usage error if the command does not write its format.
 
     Args:
         output: Value of ``--output``; None is not checked. Extensions of compression such as ".gz" are ignored.
         extensions: Extensions of the formats that the command writes.
 
     Returns:
-        The extension in lower case.
+        The extension in lower case, without an extension of compression; "" for None or no extension.
 
     Raises:
         UsageError: The extension is unknown, such as ".xlsx". Extensions without letters are accepted.
@@ -228,19 +228,20 @@ def check_distinct(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None
                 raise UsageError(f"{option} {output}: {earlier} names the same file; name another output file")
 
 
-def check_format(format: str | None, option: str = "--input") -> None:
+def check_format(format: str | None, option: str = "--input", *, is_output: bool = False) -> None:
     """Raise a usage error unless herdner can read or write files of the format ``format``.
 
     Args:
         format: Value of the option; None is not checked.
-        option: "--input" for a format to read, "--format" for a format to write.
+        option: Name of the option.
+        is_output: True for a format to write, False for a format to read.
 
     Raises:
         UsageError: The format is unknown.
     """
     from herdner.corpora.formats import READABLE, WRITABLE
 
-    known = READABLE if option == "--input" else WRITABLE
+    known = WRITABLE if is_output else READABLE
     if format is not None and format not in known:
         raise UsageError(
             f"{option} {format!r}: unknown format; {suggestion(format, known)}expected one of {', '.join(known)}"
