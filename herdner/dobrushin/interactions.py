@@ -97,7 +97,9 @@ def pair_couplings(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
         The pairs, int32[P, 2], and the couplings, float64[P]. A coupling is infinite if the table holds -inf.
     """
     groups = [group for group in factors if group.arity == 2 and len(group)]
-    thetas = [np.empty(0)]
+    if not groups:
+        return np.empty((0, 2), np.int32), np.empty(0)
+    thetas: list[Floats] = []
     for group in groups:
         t = group.tables
         with np.errstate(invalid="ignore"):
@@ -105,8 +107,8 @@ def pair_couplings(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
         coupling[~np.isfinite(t).all(axis=(1, 2))] = np.inf
         thetas.append(group.scale * (coupling[group.table_of_factor] if len(coupling) > 1 else coupling[0]))
     if len(groups) == 1:
-        return groups[0].scopes, thetas[1]
-    return np.concatenate([np.empty((0, 2), np.int32), *(group.scopes for group in groups)]), np.concatenate(thetas)
+        return groups[0].scopes, thetas[0]
+    return np.concatenate([group.scopes for group in groups]), np.concatenate(thetas)
 
 
 def binary_fields(compiled: TableGraph) -> Floats:

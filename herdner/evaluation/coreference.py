@@ -142,7 +142,7 @@ def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
 
     def resolved(parts: Counter[int], size: int, others: Clusters) -> float:
         if size == 1:
-            return any(len(others[owner]) == 1 for owner in parts)
+            return float(any(len(others[owner]) == 1 for owner in parts))
         return size * sum(count * (count - 1) for count in parts.values()) / (size * (size - 1))
 
     return _sum_clusters(gold, predicted, resolved)
@@ -150,19 +150,19 @@ def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
 
 def _sum_clusters(
     gold: Clusters, predicted: Clusters, credit: Callable[[Counter[int], int, Clusters], float],
-    n_links: Callable[[int], int] = lambda size: size,
+    weight: Callable[[int], int] = lambda size: size,
 ) -> CoreferenceScore:  # fmt: skip
     """Sum the credit and the weight of each predicted cluster (precision) and of each gold cluster (recall).
 
     ``credit`` is called with the number of a cluster's mentions in each cluster of the other side, the size of the
-    cluster, and the clusters of the other side. ``n_links`` returns the weight of a cluster of a given size.
+    cluster, and the clusters of the other side. ``weight`` returns the weight of a cluster of a given size.
     """
     sums: list[float] = []
     for clusters, others in ((predicted, gold), (gold, predicted)):
         owners, total = _owners(others), 0.0
         for cluster in clusters:
             total += credit(_parts(cluster, owners), len(cluster), others)
-        sums += [total, sum(n_links(len(cluster)) for cluster in clusters)]
+        sums += [total, sum(weight(len(cluster)) for cluster in clusters)]
     return CoreferenceScore(*sums)
 
 

@@ -222,7 +222,7 @@ class Auto:
         if only_log_z:
             remaining = until - perf_counter()
             if propagated is not None and not is_long_enough(remaining):
-                return _without_samples(propagated, "the time is too short for annealed importance sampling")
+                return _only_propagated(propagated, "the time is too short for annealed importance sampling")
             estimated = self._estimate(compiled, rng, max(remaining, 0.1 * seconds))
             if estimated is not None:
                 return self._better_log_z(propagated, estimated)
@@ -232,7 +232,7 @@ class Auto:
                 results.append(estimated)
         remaining = until - perf_counter()
         if propagated is not None and not self.n_samples and not is_long_enough(remaining):
-            return _without_samples(propagated, "the time is too short for tempered sampling")
+            return _only_propagated(propagated, "the time is too short for tempered sampling")
         sampler = Tempered(seconds=max(remaining, 0.1 * seconds), n_samples=self.n_samples)
         try:
             possible = None if propagated is None else propagated.state
@@ -240,7 +240,7 @@ class Auto:
         except UnsupportedGraph:
             if propagated is None:
                 raise failure from None  # type: ignore[misc]
-            return _without_samples(propagated, "no sample was possible")
+            return _only_propagated(propagated, "no sample was possible")
         if estimated is not None:
             sampled = replace(sampled, log_z=estimated.log_z, log_z_interval=estimated.log_z_interval)
         if propagated is None:
@@ -319,7 +319,7 @@ def _combine_results(results: list[Result]) -> Result:
     )
 
 
-def _without_samples(propagated: Result, reason: str) -> Result:
-    """Return the result of belief propagation, whose method names the reason for which there are no samples."""
+def _only_propagated(propagated: Result, reason: str) -> Result:
+    """Return the result of belief propagation; its `method` states why no other backend ran."""
     convergence = "converged" if propagated.converged else "not converged"
     return replace(propagated, method=f"belief propagation, {convergence}; {reason}")

@@ -137,7 +137,7 @@ class SumProduct:
             raise ImpossibleGraph("-inf entries forbid every pair of states of a link; allow at least one pair")
         state = _best_state(chains.form, loop)
         log_potential = loop.log_potential(state)
-        if log_potential == -np.inf:
+        if log_potential == -np.inf:  # `repair` would compute the log-potential of an allowed state once more
             state = repair(compiled, state, 0, "sum-product")
             log_potential = loop.log_potential(state)
         result = Result(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,7 +86,8 @@ class TreeReweighted:
         self.capabilities.require(record, "tree-reweighted")
         compiled = compile_tables(graph)
         reduced = reduce_tables(compiled)
-        bound, rounding, run, interrupted = self._minimise(reduced, began)
+        best, interrupted = self._minimise(reduced, began)
+        run = best.run
         marginals = reduced.original_marginals(run.loop.marginals, compiled.sizes)
         state = probable_state(compiled, marginals, "tree-reweighted")
         log_potential, margin = float(compiled.graph.log_potential(state)), log_z_margin(compiled)
@@ -94,8 +95,8 @@ class TreeReweighted:
         result = Result(
             state=state,
             log_potential=log_potential,
-            log_z=bound if is_forest and run.converged else None,
-            log_z_bounds=(log_potential - margin, bound + rounding + margin),
+            log_z=best.bound if is_forest and run.converged else None,
+            log_z_bounds=(log_potential - margin, best.bound + best.rounding + margin),
             marginals=marginals,
             converged=run.converged,
             n_updates=run.n_messages,
@@ -103,14 +104,14 @@ class TreeReweighted:
         )
         return unless_interrupted(result, interrupted)
 
-    def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[float, float, MessagePassing, bool]:
+    def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[_ForestBound, bool]:
         """Minimise the upper bound on log Z over distributions of spanning forests, by repeated message passing.
 
         Returns:
-            The best bound, a bound on its rounding error, its messages, and True if Ctrl-C was pressed.
+            The smallest upper bound, and True if Ctrl-C was pressed.
         """
         forests = ForestDistribution.cover_factors(reduced.scopes, len(reduced.sizes))
-        best: tuple[float, float, MessagePassing] | None = None
+        best: _ForestBound | None = None
         for number in range(self.n_forests + 1):
             remaining = math.inf if self.seconds is None else began + self.seconds - perf_counter()
             if best is not None and remaining <= 0:
@@ -119,21 +120,35 @@ class TreeReweighted:
             seconds = None if self.seconds is None else max(remaining, 0.0)
             run = MessagePassing(layout, self.n_sweeps, self.tolerance, self.damping, "flooding", seconds)
             run.run()
-            bound, rounding = _forest_bound(run, forests, reduced.constant)
-            if best is None or bound < best[0]:
-                best = bound, rounding, run
+            latest = _forest_bound(run, forests, reduced.constant)
+            if best is None or latest.bound < best.bound:
+                best = latest
             if run.interrupted or len(forests.forests) == 1:  # a single forest is the whole graph: the bound is exact
-                return *best, run.interrupted
+                return best, run.interrupted
             information = run.loop.mutual_information()[: len(reduced.scopes)]
             forests = forests.mix_with(forests.heaviest(information), 2 / (number + 4))
         assert best is not None
-        return *best, False
+        return best, False
 
 
-def _forest_bound(run: MessagePassing, forests: ForestDistribution, constant: float) -> tuple[float, float]:
-    """Return the mean of log Z over a distribution of spanning forests, and a bound on its rounding error.
+class _ForestBound(NamedTuple):
+    """Upper bound on log Z, and the messages from which it was computed.
 
-    The mean is an upper bound on log Z. ``constant`` is the log-potential of all factors without variables.
+    Attributes:
+        bound: Upper bound on log Z: the mean of log Z over a distribution of spanning forests.
+        rounding: Bound on the rounding error of ``bound``.
+        run: The messages.
+    """
+
+    bound: float
+    rounding: float
+    run: MessagePassing
+
+
+def _forest_bound(run: MessagePassing, forests: ForestDistribution, constant: float) -> _ForestBound:
+    """Compute an upper bound on log Z: the mean of log Z over a distribution of spanning forests.
+
+    ``constant`` is the log-potential of all factors without variables.
     """
     layout = run.layout
     isolated = np.arange(sum(len(scope) for scope in forests.scopes), len(layout.scope), dtype=np.int32)
@@ -142,4 +157,5 @@ def _forest_bound(run: MessagePassing, forests: ForestDistribution, constant: fl
     n_cells = np.multiply.reduceat(layout.sizes[layout.scope].astype(np.int64), layout.factor_at[:-1])
     size = abs(constant) + float(np.maximum.reduceat(tables, np.cumsum(n_cells) - n_cells).sum())
     mean = math.fsum(p * value for p, value in zip(forests.probabilities, values, strict=True))
-    return constant + mean, _ROUNDING * (1 + len(layout.scope)) * (1 + size + abs(mean))
+    rounding = _ROUNDING * (1 + len(layout.scope)) * (1 + size + abs(mean))
+    return _ForestBound(constant + mean, rounding, run)

@@ -109,7 +109,7 @@ def add_marginals(result: Result, compiled: TableGraph, form: ChainForm, table_c
     position = positions(form.order, len(form.unary))
     totals: list[Floats] = []
     for group in compiled.factors:
-        is_pairs = group.arity == 2 and len(group)
+        is_pairs = group.arity == 2 and len(group) > 0
         if is_pairs and chains.transition_counts is not None:
             totals.append(chains.transition_counts)
         elif is_pairs:

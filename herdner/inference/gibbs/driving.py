@@ -67,6 +67,7 @@ class DrivingSequence(ABC):
         Raises:
             ValueError: The text is not a driving sequence.
         """
+        # `rotate` is set here, so a second argument in the text is an error.
         makers: dict[str, Callable[..., DrivingSequence]] = {"sobol": Sobol, "lfsr": partial(LFSR, rotate=True)}
         return parse_call(text, makers, "driving sequence", cls.SYNTAX)
 

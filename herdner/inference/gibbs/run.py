@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -450,7 +450,7 @@ def _result(setup: Setup, runs: list[Run], began: float) -> Result:
         run.release()
     traces = [run.arrays.trace[:n_sweeps] for run in runs if run.arrays.trace is not None]
     samples = [run.arrays.samples[:n_samples] for run in runs if run.arrays.samples is not None]
-    averages = _averages(setup, [run.arrays for run in runs], last_states, n_kept) if n_kept else {}
+    averages = _averages(setup, [run.arrays for run in runs], last_states, n_kept) if n_kept else _Averages()
     if n_kept and record.table_counts:
         groups = zip(*(run.table_counts for run in runs), strict=True)
         averages["table_counts"] = tuple(np.sum(parts, axis=0) / n_kept for parts in groups)
@@ -466,14 +466,23 @@ def _result(setup: Setup, runs: list[Run], began: float) -> Result:
     )
 
 
-def _averages(setup: Setup, runs: list[Arrays], last_states: list[Int32s], n_kept: int) -> dict[str, Any]:
-    """Average the records of all sweeps and runs; return the fields of `Result` that hold these averages.
+class _Averages(TypedDict, total=False):
+    """Fields of a result that are averages over sweeps and runs."""
+
+    marginals: Floats
+    rao_blackwell: Floats
+    table_counts: tuple[Floats, ...]
+    joint: Floats
+
+
+def _averages(setup: Setup, runs: list[Arrays], last_states: list[Int32s], n_kept: int) -> _Averages:
+    """Average the records of all sweeps and runs.
 
     ``n_kept`` is the number of recorded sweeps. ``last_states`` are the states after the last sweep of each run; they
     are read for `rao_blackwell` only.
     """
     record, form, sizes = setup.plan.record, setup.form, setup.compiled.sizes
-    averages: dict[str, Any] = {}
+    averages = _Averages()
     if record.marginals:
         shares = _total([run.counts for run in runs])
         shares /= n_kept

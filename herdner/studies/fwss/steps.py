@@ -96,40 +96,48 @@ class ConstantStep:
     The step size is 1 / (n + 1) for n earlier particles.
 
     Attributes:
-        jitter: The number that was added to the diagonal of the Gram matrix in the last solution of a linear system.
+        jitter: Always 0, because this rule solves no linear system.
     """
 
     jitter = 0.0
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Replace the particles and the bandwidth; return the weights of the particles.
+        """Return ``weights`` unchanged.
 
         Args:
-            x: float64[N, d].
-            scores: float64[N, d].
-            bandwidth: Bandwidth of the kernel.
+            x: Ignored.
+            scores: Ignored.
+            bandwidth: Ignored.
             weights: float64[N].
 
         Returns:
-            float64[N], the weights; this rule returns them unchanged.
+            float64[N], the weights.
         """
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Take a Frank-Wolfe step towards each new particle, and return the new weights of all particles.
+        """Give all particles equal weights.
 
         Args:
             x: float64[N, d], all particles, the new ones last.
-            scores: float64[N, d].
-            bandwidth: Bandwidth of the kernel.
+            scores: Ignored.
+            bandwidth: Ignored.
             n_new: Number of new particles.
+
+        Returns:
+            The equal weights of all particles and the step sizes of the new particles; their duality gaps are NaN.
         """
         n = len(x)
         return StepResult(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
 
 
 class EmbeddedRule:
-    """Base class of the step rules that use the Gram matrix of the particles and the kernel mean of the target."""
+    """Base class of the step rules that use the Gram matrix of the particles and the kernel mean of the target.
+
+    Attributes:
+        embedding: The Gram matrix and the kernel means.
+        jitter: The number that was added to the diagonal of the Gram matrix in the last solution of a linear system.
+    """
 
     def __init__(self, mean: KernelMean | None) -> None:
         """Set up the step rule; it has no particles yet.
@@ -149,13 +157,33 @@ class LineSearch(EmbeddedRule):
     """
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Replace the particles; see `ConstantStep.restart`."""
+        """Replace the particles and the bandwidth; return the weights of the particles.
+
+        Args:
+            x: float64[N, d].
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+            weights: float64[N].
+
+        Returns:
+            float64[N], the weights; line search returns ``weights`` unchanged.
+        """
         self.embedding.restart(x, scores, bandwidth)
         self._weights = weights
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Take a Frank-Wolfe step towards each new particle; see `ConstantStep.add`."""
+        """Take a Frank-Wolfe step towards each new particle.
+
+        Args:
+            x: float64[N, d], all particles, the new ones last.
+            scores: float64[N, d].
+            bandwidth: Bandwidth of the kernel.
+            n_new: Number of new particles.
+
+        Returns:
+            The new weights of all particles, and the step size and the duality gap of each step.
+        """
         self.embedding.add(x, scores, bandwidth, n_new)
         self._weights = np.append(self._weights, np.zeros(n_new))
         z, _, self.jitter = self.embedding.at_particles()
@@ -256,14 +284,14 @@ class FullyCorrective(EmbeddedRule):
     """Step rule that recomputes the weights of all particles by Bayesian quadrature (FWSS18, eq. 11)."""
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Replace the particles, and compute their weights; see `ConstantStep.restart`."""
+        """Replace the particles, and compute their weights; see `LineSearch.restart`."""
         refuse_duplicates(x, "particles")
         self.embedding.restart(x, scores, bandwidth)
         self._weights = self._solve()[0]
         return self._weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Add the new particles, and recompute the weights of all particles; see `ConstantStep.add`."""
+        """Add the new particles, and recompute the weights of all particles; see `LineSearch.add`."""
         refuse_duplicates(x, "particles", n_new)
         self.embedding.add(x, scores, bandwidth, n_new)
         before = np.append(self._weights, np.zeros(n_new))
