@@ -18,12 +18,12 @@ graph itself.
 
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
 
-from array import array
 from itertools import chain
 
 cimport cython
-from cpython cimport array as arrays
 import numpy as np
 
 from herdner._ext.memory cimport require
@@ -35,12 +35,39 @@ cdef enum:
 cdef int64_t MOST_CELLS = <int64_t> 1 << 40  # of a bucket
 
 
-cdef inline int push(arrays.array numbers, int64_t value) except -1:
-    """Append a number to an array of 64-bit integers."""
-    cdef Py_ssize_t n = len(numbers)
-    arrays.resize_smart(numbers, n + 1)
-    numbers.data.as_longlongs[n] = value
+cdef struct IntegerArray:  # a growing array
+    int64_t* items
+    Py_ssize_t length, room
+
+
+cdef int push(IntegerArray* numbers, int64_t value) except -1:
+    """Append a number."""
+    cdef int64_t* moved
+    cdef Py_ssize_t room
+    if numbers.length == numbers.room:
+        room = 2 * numbers.room + 16
+        moved = <int64_t*> realloc(numbers.items, room * sizeof(int64_t))
+        if not moved:
+            raise MemoryError("no memory for the blocks of a graph")
+        numbers.items, numbers.room = moved, room
+    numbers.items[numbers.length] = value
+    numbers.length += 1
     return 0
+
+
+cdef object array_of(const IntegerArray* numbers, dtype=np.int64):
+    """Copy a growing array to an array of NumPy."""
+    cdef Py_ssize_t i
+    array = np.empty(numbers.length, np.int64)
+    cdef int64_t[::1] view = array
+    for i in range(numbers.length):
+        view[i] = numbers.items[i]
+    return array.astype(dtype, copy=False)
+
+
+cdef enum:  # the growing arrays of a layout, which become attributes of `Replicas`
+    VARIABLE, SEPARATORS, FIXED_VARIABLES, CONSTANT_TO, ROW_AT, CELL_AT, N_ROWS, SOURCE, OWN_STRIDE, FIXED_STRIDES
+    STRIDE_AT, STRIDES, BLOCK_AT, SEPARATOR_AT, INPUT_AT, FIXED_AT, N_COLUMNS
 
 
 cdef bint any_repeated(owners, variables) except -1:
@@ -49,34 +76,27 @@ cdef bint any_repeated(owners, variables) except -1:
     return ((np.diff(owners[order]) == 0) & (np.diff(variables[order]) == 0)).any()
 
 
+cdef struct BlockSizes:
+    int64_t rows, cells, inputs
+
+
 @cython.internal
 @cython.final
 cdef class BlockLayout:
-    """Buckets of blocks, which are appended one after the other.
+    """Working memory for the layout of blocks: the inputs and the separator of one bucket after the other.
 
-    An input is a factor f >= 0, or -1 - b for the message of bucket b. The growing arrays of 64-bit integers become
-    attributes of `Replicas`.
+    An input is a factor f >= 0, or -1 - b for the message of bucket b.
     """
-    cdef arrays.array bucket_variable, separators, fixed_variables, constant_to, row_at, cell_at, n_rows, source
-    cdef arrays.array own_stride, fixed_strides, stride_at, strides, block_at, separator_at, input_at, fixed_at
-    cdef arrays.array inputs        # of the current bucket
-    cdef arrays.array next_message  # [buckets]: the next message to the same bucket, or -1
-    cdef const int32_t[::1] sizes, scopes
-    cdef const int64_t[::1] scope_at, scope_strides
+    cdef IntegerArray inputs        # of the current bucket
+    cdef IntegerArray next_message  # [buckets]: the next message to the same bucket, or -1
+    cdef const int64_t[::1] scope_at
+    cdef const int32_t[::1] scopes
     cdef int64_t[::1] factor_at, first_message, last_message, stride
     cdef int32_t[::1] factors_of, position
     cdef int64_t[::1] bucket_of  # [n]: the last bucket, plus 1, whose separator has the variable
-    cdef int64_t most_rows, most_cells, most_inputs  # of one block; of one bucket
-    cdef int64_t round_work                          # table cells that one round of one replica reads
 
-    def __cinit__(self, const int32_t[::1] sizes, const int64_t[::1] scope_at, const int32_t[::1] scopes,
-                  const int64_t[::1] scope_strides):
-        cdef Py_ssize_t n = sizes.shape[0]
-        self.sizes, self.scope_at, self.scopes, self.scope_strides = sizes, scope_at, scopes, scope_strides
-        (self.bucket_variable, self.separators, self.fixed_variables, self.constant_to, self.row_at, self.cell_at,
-         self.n_rows, self.source, self.own_stride, self.fixed_strides, self.stride_at, self.strides, self.inputs,
-         self.next_message) = [array("q") for _ in range(14)]
-        self.block_at, self.separator_at, self.input_at, self.fixed_at = [array("q", [0]) for _ in range(4)]
+    def __cinit__(self, Py_ssize_t n, const int64_t[::1] scope_at not None, const int32_t[::1] scopes not None):
+        self.scope_at, self.scopes = scope_at, scopes
         variables, at = np.asarray(scopes), np.asarray(scope_at)
         factors = np.repeat(np.arange(len(at) - 1, dtype=np.int32), np.diff(at))
         self.factors_of = factors[np.argsort(variables, kind="stable")]
@@ -84,58 +104,10 @@ cdef class BlockLayout:
         self.position, self.stride = np.full(n, -1, np.int32), np.zeros(n, np.int64)
         self.first_message, self.last_message = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
         self.bucket_of = np.zeros(n, np.int64)
-        self.most_rows = self.most_cells = self.most_inputs = 1
 
-    cdef int append_block(self, const int32_t[::1] block) except -1:
-        """Append the buckets of one block."""
-        cdef int32_t separator[MOST_AXES]
-        cdef Py_ssize_t b, m, i, varying, n_constant
-        cdef int64_t bucket, rows, source, n_rows = 0, n_cells = 0, most_inputs = 0
-        cdef int32_t v
-        for b in range(block.shape[0]):
-            v = block[b]
-            require(0 <= v < self.sizes.shape[0] and self.position[v] < 0,
-                    "a block must name distinct variables of the graph")
-            self.position[v] = <int32_t> b
-            self.first_message[v] = self.last_message[v] = -1
-        for b in range(block.shape[0]):
-            v, bucket = block[b], len(self.bucket_variable)
-            self.find_inputs(v)
-            m = self.find_separator(v, separator)
-            n_constant = 0
-            for varying in range(2):
-                for i in range(len(self.inputs)):
-                    source = self.inputs.data.as_longlongs[i]
-                    if self.varies(v, source) == varying:
-                        push(self.source, source if source >= 0 else -1 - self.row_at.data.as_longlongs[-1 - source])
-                        n_constant += 1 - varying
-                        self.append_strides(v, source, separator, m)
-            push(self.constant_to, self.input_at.data.as_longlongs[bucket] + n_constant)
-            push(self.input_at, len(self.source))
-            push(self.bucket_variable, v)
-            rows = 1
-            for i in range(m):
-                push(self.separators, separator[i])
-                require(rows <= MOST_CELLS // self.sizes[separator[i]], "a separator must have at most 2^40 states")
-                rows *= self.sizes[separator[i]]
-            require(rows <= MOST_CELLS // self.sizes[v], "a bucket must have at most 2^40 cells")
-            push(self.separator_at, len(self.separators))
-            push(self.row_at, n_rows)
-            push(self.cell_at, n_cells)
-            push(self.n_rows, rows)
-            push(self.next_message, -1)
-            if m:
-                self.append_message(separator[m - 1], bucket)
-            n_rows += rows
-            n_cells += rows * self.sizes[v]
-            most_inputs = max(most_inputs, len(self.inputs))
-        for b in range(block.shape[0]):
-            self.position[block[b]] = -1
-        push(self.block_at, len(self.bucket_variable))
-        self.most_rows, self.most_cells = max(self.most_rows, n_rows), max(self.most_cells, n_cells)
-        self.most_inputs = max(self.most_inputs, most_inputs)
-        self.round_work += n_cells * (most_inputs + 1)
-        return 0
+    def __dealloc__(self):
+        free(self.inputs.items)
+        free(self.next_message.items)
 
     cdef int find_inputs(self, int32_t v) except -1:
         """Find the factors whose first variable in the block is ``v``, and the messages to the bucket of ``v``."""
@@ -143,7 +115,7 @@ cdef class BlockLayout:
         cdef int32_t f
         cdef int64_t message = self.first_message[v]
         cdef bint is_first
-        arrays.resize_smart(self.inputs, 0)
+        self.inputs.length = 0
         for e in range(self.factor_at[v], self.factor_at[v + 1]):
             f, is_first = self.factors_of[e], True
             for k in range(self.scope_at[f], self.scope_at[f + 1]):
@@ -151,24 +123,25 @@ cdef class BlockLayout:
                     is_first = False
                     break
             if is_first:
-                push(self.inputs, f)
+                push(&self.inputs, f)
         while message >= 0:
-            push(self.inputs, -1 - message)
-            message = self.next_message.data.as_longlongs[message]
+            push(&self.inputs, -1 - message)
+            message = self.next_message.items[message]
         return 0
 
-    cdef Py_ssize_t find_separator(self, int32_t v, int32_t* separator) except -1:
+    cdef Py_ssize_t find_separator(self, int32_t v, const IntegerArray* out, int32_t* separator) except -1:
         """Write the separator of the bucket of ``v``, the variable that is eliminated first last; return its length."""
         cdef Py_ssize_t i, e, m = 0, at
-        cdef int64_t source, mark = len(self.bucket_variable) + 1
+        cdef int64_t source, mark = out[VARIABLE].length + 1
         cdef int32_t u
-        for i in range(len(self.inputs)):
-            source = self.inputs.data.as_longlongs[i]
-            for e in range(self.first_of(source), self.end_of(source)):
-                u = self.variable(source, e)
+        for i in range(self.inputs.length):
+            source = self.inputs.items[i]
+            for e in range(self.first_of(source, out), self.end_of(source, out)):
+                u = self.variable(source, e, out)
                 if u == v or self.position[u] < 0 or self.bucket_of[u] == mark:
                     continue
-                require(m < MOST_AXES, "a separator has too many variables")
+                if m == MOST_AXES:
+                    raise ValueError("a separator has too many variables")
                 self.bucket_of[u] = mark
                 at = m
                 while at > 0 and self.position[separator[at - 1]] < self.position[u]:
@@ -178,56 +151,33 @@ cdef class BlockLayout:
                 m += 1
         return m
 
-    cdef int varies(self, int32_t v, int64_t source) noexcept:
+    cdef int varies(self, int32_t v, int64_t source, const IntegerArray* out) noexcept:
         """Return 1 if an input depends on the separator of the bucket of ``v``, else 0."""
         cdef Py_ssize_t e
         cdef int32_t u
-        for e in range(self.first_of(source), self.end_of(source)):
-            u = self.variable(source, e)
+        for e in range(self.first_of(source, out), self.end_of(source, out)):
+            u = self.variable(source, e, out)
             if u != v and self.position[u] >= 0:
                 return 1
         return 0
 
-    cdef void append_message(self, int32_t v, int64_t bucket) noexcept:
+    cdef int append_message(self, int32_t v, int64_t bucket) noexcept:
         """Append the message of a bucket to the inputs of the bucket of ``v``."""
         if self.last_message[v] < 0:
             self.first_message[v] = bucket
         else:
-            self.next_message.data.as_longlongs[self.last_message[v]] = bucket
+            self.next_message.items[self.last_message[v]] = bucket
         self.last_message[v] = bucket
-
-    cdef int append_strides(self, int32_t v, int64_t source, const int32_t* separator, Py_ssize_t m) except -1:
-        """Append the strides of one input of a bucket, and its variables outside the block."""
-        cdef Py_ssize_t e, a
-        cdef int32_t u
-        cdef int64_t step = 1
-        for e in range(self.end_of(source) - 1, self.first_of(source) - 1, -1):
-            u = self.variable(source, e)
-            if source < 0:
-                self.stride[u] = step
-                step *= self.sizes[u]
-            elif self.position[u] >= 0:
-                self.stride[u] = self.scope_strides[e]
-            else:
-                push(self.fixed_variables, u)
-                push(self.fixed_strides, self.scope_strides[e])
-        push(self.own_stride, self.stride[v])
-        push(self.stride_at, len(self.strides))
-        for a in range(m):
-            push(self.strides, self.stride[separator[a]])
-            self.stride[separator[a]] = 0
-        self.stride[v] = 0
-        push(self.fixed_at, len(self.fixed_variables))
         return 0
 
-    cdef inline int64_t first_of(self, int64_t source) noexcept:
-        return self.scope_at[source] if source >= 0 else self.separator_at.data.as_longlongs[-1 - source]
+    cdef inline int64_t first_of(self, int64_t source, const IntegerArray* out) noexcept:
+        return self.scope_at[source] if source >= 0 else out[SEPARATOR_AT].items[-1 - source]
 
-    cdef inline int64_t end_of(self, int64_t source) noexcept:
-        return self.scope_at[source + 1] if source >= 0 else self.separator_at.data.as_longlongs[-source]
+    cdef inline int64_t end_of(self, int64_t source, const IntegerArray* out) noexcept:
+        return self.scope_at[source + 1] if source >= 0 else out[SEPARATOR_AT].items[-source]
 
-    cdef inline int32_t variable(self, int64_t source, int64_t e) noexcept:
-        return self.scopes[e] if source >= 0 else <int32_t> self.separators.data.as_longlongs[e]
+    cdef inline int32_t variable(self, int64_t source, int64_t e, const IntegerArray* out) noexcept:
+        return self.scopes[e] if source >= 0 else <int32_t> out[SEPARATORS].items[e]
 
 
 cdef struct ReplicaWorkspace:  # of the update of one replica
@@ -281,8 +231,9 @@ cdef inline double normalise(const double* values, double* probabilities, Py_ssi
 
 cdef int check_temperatures(betas, penalties) except -1:
     """Raise ValueError unless inverse temperatures and penalties are at least 0, and inverse temperatures finite."""
-    return require((np.isfinite(betas) & (betas >= 0) & (penalties >= 0)).all(),
-                   "inverse temperatures and penalties must be at least 0, and inverse temperatures finite")
+    if not (np.isfinite(betas) & (betas >= 0) & (penalties >= 0)).all():
+        raise ValueError("inverse temperatures and penalties must be at least 0, and inverse temperatures finite")
+    return 0
 
 
 cdef class Replicas:
@@ -340,13 +291,15 @@ cdef class Replicas:
         tables = [np.array(table, np.float64, order="C") for table in tables]
         betas, penalties = np.array(betas, np.float64), np.array(penalties, np.float64)
         self.n_variables, self.n_factors, self.n_blocks = self.sizes.shape[0], len(scopes), len(blocks)
-        require(min(self.sizes, default=1) >= 1, "sizes must be at least 1")
-        self.copy_factors(scopes, tables)
-        self.lay_out(blocks)
+        if self.n_variables and min(self.sizes) < 1:
+            raise ValueError("sizes must be at least 1")
+        # Not methods of a subclass, which would get an incomplete object.
+        Replicas._copy_factors(self, scopes, tables)
+        Replicas._lay_out(self, blocks)
         self.n_replicas = len(betas)
         self.betas, self.penalties = np.zeros(self.n_replicas), np.zeros(self.n_replicas)
         self.scaled = np.empty((self.n_replicas, self.tables.shape[0]))
-        Replicas.set_temperatures(self, betas, penalties)  # not that of a subclass: the object is incomplete
+        Replicas.set_temperatures(self, betas, penalties)
         self.states_ = np.zeros((self.n_replicas, self.n_variables), np.int32)
         self.streams = np.random.SeedSequence(key).generate_state(self.n_replicas + 1, np.uint64)
         self.sums = np.zeros((self.n_variables, self.most_states))
@@ -358,53 +311,71 @@ cdef class Replicas:
         for r in range(self.n_replicas):
             Replicas.draw_uniform(self, r)
 
-    cdef int copy_factors(self, list scopes, list tables) except -1:
+    @cython.wraparound(True)
+    @cython.boundscheck(True)
+    def _copy_factors(self, list scopes, list tables):
         """Copy the tables of all factors into one array."""
-        require(len(tables) == self.n_factors, "each factor must have one table")
+        require(not self.complete, "the tables are copied once")
+        if len(tables) != self.n_factors:
+            raise ValueError("each factor must have one table")
         self.scope_at = np.cumsum([0, *map(len, scopes)], dtype=np.int64)
         self.table_at = np.cumsum([0, *[table.size for table in tables]], dtype=np.int64)
         variables = list(chain.from_iterable(scopes))
-        require(min(variables, default=0) >= 0 and max(variables, default=-1) < self.n_variables,
-                "a scope must name distinct variables of the graph")
+        if min(variables, default=0) < 0 or max(variables, default=-1) >= self.n_variables:
+            raise ValueError("a scope must name distinct variables of the graph")
         flat = np.array(variables, np.int32)
-        require(not any_repeated(np.repeat(np.arange(len(scopes)), np.diff(self.scope_at)), flat),
-                "a scope must name distinct variables of the graph")
+        if any_repeated(np.repeat(np.arange(len(scopes)), np.diff(np.asarray(self.scope_at))), flat):
+            raise ValueError("a scope must name distinct variables of the graph")
         shapes = np.array(list(chain.from_iterable([table.shape for table in tables])), np.int64)
         arities = [table.ndim for table in tables]
-        require(arities == list(map(len, scopes)) and np.array_equal(shapes, np.asarray(self.sizes)[flat]),
-                "the shape of a table must be the sizes of its variables")
+        if arities != list(map(len, scopes)) or not np.array_equal(shapes, np.asarray(self.sizes)[flat]):
+            raise ValueError("the shape of a table must be the sizes of its variables")
         cells = np.concatenate([np.zeros(0), *[table.ravel() for table in tables]])
-        require((cells < INFINITY).all(), "tables must be finite or -inf")
+        if not (cells < INFINITY).all():
+            raise ValueError("tables must be finite or -inf")
         self.scopes = flat
         self.scope_strides = np.array(list(chain.from_iterable([table.strides for table in tables])), np.int64) // 8
         self.tables = cells
         self.most_states = max(self.sizes, default=1)
-        return 0
 
-    cdef int lay_out(self, list blocks) except -1:
+    def _lay_out(self, list blocks):
         """Assign the factors to the buckets of all blocks, and compute the strides of all tables."""
-        cdef BlockLayout layout = BlockLayout(self.sizes, self.scope_at, self.scopes, self.scope_strides)
-        for block in blocks:
-            layout.append_block(np.array(block, np.int32))
-        self.bucket_variable = np.array(layout.bucket_variable, np.int32)
-        self.separators = np.array(layout.separators, np.int32)
-        self.fixed_variables = np.array(layout.fixed_variables, np.int32)
-        self.constant_to, self.row_at = np.array(layout.constant_to), np.array(layout.row_at)
-        self.cell_at, self.n_rows = np.array(layout.cell_at), np.array(layout.n_rows)
-        self.source, self.own_stride = np.array(layout.source), np.array(layout.own_stride)
-        self.fixed_strides, self.stride_at = np.array(layout.fixed_strides), np.array(layout.stride_at)
-        self.strides, self.block_at = np.array(layout.strides), np.array(layout.block_at)
-        self.separator_at, self.input_at = np.array(layout.separator_at), np.array(layout.input_at)
-        self.fixed_at, self.round_work = np.array(layout.fixed_at), layout.round_work
-        self.beliefs = np.zeros(layout.most_rows)
-        return self.allocate(1, layout.most_rows, layout.most_cells, layout.most_inputs)
+        cdef IntegerArray out[N_COLUMNS]
+        cdef BlockSizes most
+        cdef Py_ssize_t c
+        cdef const int32_t[::1] members
+        require(not self.complete, "the blocks are laid out once")
+        memset(out, 0, sizeof(out))
+        layout = BlockLayout(self.n_variables, self.scope_at, self.scopes)
+        most.rows = most.cells = most.inputs = 1
+        try:
+            for c in (BLOCK_AT, SEPARATOR_AT, INPUT_AT, FIXED_AT):
+                push(&out[c], 0)
+            for block in blocks:
+                members = np.array(block, np.int32)
+                self.lay_out_block(out, layout, members, &most)
+            self.bucket_variable = array_of(&out[VARIABLE], np.int32)
+            self.separators = array_of(&out[SEPARATORS], np.int32)
+            self.fixed_variables = array_of(&out[FIXED_VARIABLES], np.int32)
+            self.constant_to, self.row_at = array_of(&out[CONSTANT_TO]), array_of(&out[ROW_AT])
+            self.cell_at, self.n_rows = array_of(&out[CELL_AT]), array_of(&out[N_ROWS])
+            self.source, self.own_stride = array_of(&out[SOURCE]), array_of(&out[OWN_STRIDE])
+            self.fixed_strides, self.stride_at = array_of(&out[FIXED_STRIDES]), array_of(&out[STRIDE_AT])
+            self.strides, self.block_at = array_of(&out[STRIDES]), array_of(&out[BLOCK_AT])
+            self.separator_at, self.input_at = array_of(&out[SEPARATOR_AT]), array_of(&out[INPUT_AT])
+            self.fixed_at = array_of(&out[FIXED_AT])
+        finally:
+            for c in range(N_COLUMNS):
+                free(out[c].items)
+        self.beliefs = np.zeros(most.rows)
+        self.allocate(1, most)
 
-    cdef int allocate(self, Py_ssize_t n_workers, Py_ssize_t rows, Py_ssize_t cells, Py_ssize_t inputs) except -1:
+    cdef int allocate(self, Py_ssize_t n_workers, BlockSizes most) except -1:
         """Allocate a workspace for each worker."""
-        messages, products = np.zeros((n_workers, rows)), np.zeros((n_workers, cells))
+        messages, cells = np.zeros((n_workers, most.rows)), np.zeros((n_workers, most.cells))
         row, constant = np.zeros((2, n_workers, self.most_states))
-        offsets, is_working = np.zeros((n_workers, inputs), np.int64), np.zeros(n_workers, np.uint8)
-        self.messages, self.cells, self.row, self.constant = messages, products, row, constant
+        offsets, is_working = np.zeros((n_workers, most.inputs), np.int64), np.zeros(n_workers, np.uint8)
+        self.messages, self.cells, self.row, self.constant = messages, cells, row, constant
         self.offsets, self.is_working = offsets, is_working
         return 0
 
@@ -413,6 +384,89 @@ cdef class Replicas:
         w.messages, w.cells, w.row = &self.messages[worker, 0], &self.cells[worker, 0], &self.row[worker, 0]
         w.constant, w.offsets = &self.constant[worker, 0], &self.offsets[worker, 0]
         return w
+
+    cdef int lay_out_block(self, IntegerArray* out, BlockLayout layout, const int32_t[::1] block, BlockSizes* most
+                           ) except -1:
+        """Append the buckets of one block; raise the sizes ``most`` to those of the block."""
+        cdef int32_t separator[MOST_AXES]
+        cdef IntegerArray* inputs = &layout.inputs
+        cdef Py_ssize_t b, m, i, varying, n_constant
+        cdef int64_t bucket, rows, source, n_rows = 0, n_cells = 0, most_inputs = 0
+        cdef int32_t v
+        for b in range(block.shape[0]):
+            v = block[b]
+            if not 0 <= v < self.n_variables or layout.position[v] >= 0:
+                raise ValueError("a block must name distinct variables of the graph")
+            layout.position[v] = <int32_t> b
+            layout.first_message[v] = layout.last_message[v] = -1
+        for b in range(block.shape[0]):
+            v, bucket = block[b], out[VARIABLE].length
+            layout.find_inputs(v)
+            m = layout.find_separator(v, out, separator)
+            n_constant = 0
+            for varying in range(2):
+                for i in range(inputs.length):
+                    if layout.varies(v, inputs.items[i], out) == varying:
+                        source = inputs.items[i]
+                        push(&out[SOURCE], source if source >= 0 else -1 - out[ROW_AT].items[-1 - source])
+                        n_constant += 1 - varying
+                        self.append_strides(out, layout, v, source, separator, m)
+            push(&out[CONSTANT_TO], out[INPUT_AT].items[bucket] + n_constant)
+            push(&out[INPUT_AT], out[SOURCE].length)
+            push(&out[VARIABLE], v)
+            rows = 1
+            for i in range(m):
+                push(&out[SEPARATORS], separator[i])
+                if rows > MOST_CELLS // self.sizes[separator[i]]:
+                    raise ValueError("a separator must have at most 2^40 states")
+                rows *= self.sizes[separator[i]]
+            if rows > MOST_CELLS // self.sizes[v]:
+                raise ValueError("a bucket must have at most 2^40 cells")
+            push(&out[SEPARATOR_AT], out[SEPARATORS].length)
+            push(&out[ROW_AT], n_rows)
+            push(&out[CELL_AT], n_cells)
+            push(&out[N_ROWS], rows)
+            push(&layout.next_message, -1)
+            if m:
+                layout.append_message(separator[m - 1], bucket)
+            n_rows += rows
+            n_cells += rows * self.sizes[v]
+            most_inputs = max(most_inputs, inputs.length)
+        for b in range(block.shape[0]):
+            layout.position[block[b]] = -1
+        push(&out[BLOCK_AT], out[VARIABLE].length)
+        most.rows, most.cells = max(most.rows, n_rows), max(most.cells, n_cells)
+        most.inputs = max(most.inputs, most_inputs)
+        self.round_work += n_cells * (most_inputs + 1)
+        return 0
+
+    cdef int append_strides(self, IntegerArray* out, BlockLayout layout, int32_t v, int64_t source,
+                            const int32_t* separator, Py_ssize_t m) except -1:
+        """Append the strides of one input of a bucket, and its variables outside the block."""
+        cdef Py_ssize_t e, a
+        cdef int32_t u
+        cdef int64_t step = 1
+        if source >= 0:
+            for e in range(self.scope_at[source], self.scope_at[source + 1]):
+                u = self.scopes[e]
+                if layout.position[u] >= 0:
+                    layout.stride[u] = self.scope_strides[e]
+                else:
+                    push(&out[FIXED_VARIABLES], u)
+                    push(&out[FIXED_STRIDES], self.scope_strides[e])
+        else:
+            for e in range(out[SEPARATOR_AT].items[-source] - 1, out[SEPARATOR_AT].items[-1 - source] - 1, -1):
+                u = <int32_t> out[SEPARATORS].items[e]
+                layout.stride[u] = step
+                step *= self.sizes[u]
+        push(&out[OWN_STRIDE], layout.stride[v])
+        push(&out[STRIDE_AT], out[STRIDES].length)
+        for a in range(m):
+            push(&out[STRIDES], layout.stride[separator[a]])
+            layout.stride[separator[a]] = 0
+        layout.stride[v] = 0
+        push(&out[FIXED_AT], out[FIXED_VARIABLES].length)
+        return 0
 
     @property
     def states(self):
@@ -423,15 +477,14 @@ cdef class Replicas:
     def states(self, values):
         cdef int32_t[:, ::1] new
         checked = np.array(values, np.int32, order="C")
-        require(checked.shape == (self.n_replicas, self.n_variables),
-                f"states must have the shape [{self.n_replicas}, {self.n_variables}], got {checked.shape}")
-        require((checked >= 0).all() and (checked < np.asarray(self.sizes)).all(),
-                "states must be at least 0 and below the sizes")
+        if checked.shape != (self.n_replicas, self.n_variables):
+            raise ValueError(f"states must have the shape [{self.n_replicas}, {self.n_variables}], got {checked.shape}")
+        if (checked < 0).any() or (checked >= np.asarray(self.sizes)).any():
+            raise ValueError("states must be at least 0 and below the sizes")
         require(self.is_free(), "another thread uses the replicas")
         new = checked
         self.states_[:, :] = new
-        for r in range(self.n_replicas):
-            self.measure(r)
+        self._measure_all()
 
     @property
     def best(self):
@@ -461,15 +514,15 @@ cdef class Replicas:
             penalties: float64[R], at least 0; may be infinite.
         """
         new_betas, new_penalties = np.array(betas, np.float64), np.array(penalties, np.float64)
-        require(new_betas.shape == (self.n_replicas,) == new_penalties.shape,
-                f"there must be {self.n_replicas} inverse temperatures and penalties")
+        if new_betas.shape != (self.n_replicas,) or new_penalties.shape != (self.n_replicas,):
+            raise ValueError(f"there must be {self.n_replicas} inverse temperatures and penalties")
         check_temperatures(new_betas, new_penalties)
         for r in range(self.n_replicas):
-            self.scale(r, new_betas[r], new_penalties[r])
+            self._scale(r, new_betas[r], new_penalties[r])
         if self.rejected is not None:
             self.rejected[:], self.attempted[:] = 0, 0
 
-    cdef void scale(self, Py_ssize_t r, double beta, double penalty) noexcept nogil:
+    cdef void _scale(self, Py_ssize_t r, double beta, double penalty) noexcept nogil:
         """Compute the tables of a replica."""
         cdef Py_ssize_t c
         self.betas[r], self.penalties[r] = beta, penalty
@@ -479,17 +532,21 @@ cdef class Replicas:
     def draw_uniform(self, Py_ssize_t r):
         """Draw the state of replica ``r`` uniformly."""
         cdef Py_ssize_t v
-        require(self.complete and 0 <= r < self.n_replicas, f"there is no replica {r}")
+        if not (self.complete and 0 <= r < self.n_replicas):
+            raise ValueError(f"there is no replica {r}")
         for v in range(self.n_variables):
             self.states_[r, v] = <int32_t> (uniform(&self.streams[r]) * self.sizes[v])
-        self.measure(r)
-
-    cdef void measure(self, Py_ssize_t r) noexcept nogil:
-        """Compute the energy of a replica, and keep its state if it is the best so far."""
-        self.compute_energy(r)
+        self._measure(r)
         self.keep_best(r)
 
-    cdef void compute_energy(self, Py_ssize_t r) noexcept nogil:
+    def _measure_all(self):
+        """Compute the energies of all replicas."""
+        for r in range(self.n_replicas):
+            self._measure(r)
+            self.keep_best(r)
+
+    cdef void _measure(self, Py_ssize_t r) noexcept nogil:
+        """Compute the energy of a replica."""
         cdef double total = 0
         cdef double value
         cdef Py_ssize_t f, e, cell
@@ -637,7 +694,7 @@ cdef class Replicas:
                 if record:
                     self.add_marginals(block, w)
                 self.sample_backward(r, block, w)
-        self.compute_energy(r)
+        self._measure(r)
 
     cdef void exchange(self) noexcept nogil:
         """Propose to exchange the states of replicas r and r + 1, for even and odd r in turn (Syed et al. 2022)."""
@@ -702,9 +759,12 @@ cdef class Replicas:
 
     @n_workers.setter
     def n_workers(self, Py_ssize_t n_workers):
-        require(n_workers >= 1, f"n_workers must be at least 1, got {n_workers}")
+        cdef BlockSizes most
+        if n_workers < 1:
+            raise ValueError(f"n_workers must be at least 1, got {n_workers}")
         require(self.is_free(), "another thread uses the replicas")
-        self.allocate(n_workers, self.messages.shape[1], self.cells.shape[1], self.offsets.shape[1])
+        most.rows, most.cells, most.inputs = self.messages.shape[1], self.cells.shape[1], self.offsets.shape[1]
+        self.allocate(n_workers, most)
 
     def update_share(self, Py_ssize_t worker, bint record=False):
         """Update all blocks of every ``n_workers``-th replica, from the replica ``worker`` on.
@@ -717,7 +777,8 @@ cdef class Replicas:
         """
         cdef Py_ssize_t r = worker
         cdef ReplicaWorkspace w
-        require(0 <= worker < self.is_working.shape[0], f"there is no worker {worker}")
+        if not 0 <= worker < self.is_working.shape[0]:
+            raise ValueError(f"there is no worker {worker}")
         require(self.complete and not self.busy and not self.is_working[worker], "another thread uses the replicas")
         self.is_working[worker] = True
         self.n_working += 1
@@ -758,14 +819,14 @@ cdef class Replicas:
         cdef double log_weight = 0
         cdef Py_ssize_t t
         cdef ReplicaWorkspace w
-        require(0 <= r < self.n_replicas and b.shape[0] == c.shape[0] >= 1,
-                "the replica must exist, and each inverse temperature must have a penalty")
+        if not 0 <= r < self.n_replicas or b.shape[0] != c.shape[0] or b.shape[0] < 1:
+            raise ValueError("the replica must exist, and each inverse temperature must have a penalty")
         check_temperatures(np.asarray(b), np.asarray(c))
         require(self.is_free(), "another thread uses the replicas")
         self.busy = True
         w = self.workspace(0)
         with nogil:
-            self.scale(r, b[0], c[0])
+            self._scale(r, b[0], c[0])
             for t in range(1, b.shape[0]):
                 if reverse:
                     self.update(r, True, False, &w)
@@ -773,7 +834,7 @@ cdef class Replicas:
                 log_weight += (b[t] - b[t - 1]) * self.finite[r]
                 if self.violations[r] > 0:
                     log_weight -= (c[t] - c[t - 1]) * self.violations[r]
-                self.scale(r, b[t], c[t])
+                self._scale(r, b[t], c[t])
                 if not reverse:
                     self.update(r, False, False, &w)
                     self.keep_best(r)

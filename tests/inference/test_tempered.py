@@ -385,15 +385,20 @@ def test_a_call_does_a_fraction_of_a_second_of_rounds():
 
 
 class Overridden(Replicas):
-    """Replicas whose own method would leave temperatures unset."""
+    """Replicas whose own methods would leave positions unset."""
 
-    def set_temperatures(self, betas, penalties):
+    def _copy_factors(self, scopes, tables):
         pass
+
+    _lay_out = _lay_out_block = _copy_factors
 
 
 def test_methods_of_a_subclass_do_not_replace_the_checks():
-    with pytest.raises(ValueError, match="inverse temperatures and penalties"):
-        Overridden([2, 2], [(0, 1)], [np.zeros((2, 2))], [[0], [1]], np.ones(1), np.zeros(2), 0)
+    with pytest.raises(ValueError, match="distinct variables of the graph"):
+        Overridden([2, 2], [(0, 9)], [np.zeros((2, 2))], [[0], [1]], np.ones(2), np.zeros(2), 0)
+    made = Overridden([2, 2], [(0, 1)], [np.zeros((2, 2))], [[0], [1]], np.ones(2), np.zeros(2), 0)
+    with pytest.raises(ValueError, match="copied once"):
+        Replicas._copy_factors(made, [(0, 1)], [np.zeros((2, 2))])
 
 
 def test_one_thread_at_a_time_updates_replicas():
