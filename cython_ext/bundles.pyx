@@ -168,7 +168,7 @@ def bundle(uses, starts, const double[::1] values, int32_t n_dense, int32_t n_fe
     cdef int32_t[::1] row_of = np.full(n_features + b.n_bundles, -1, np.int32), runs = np.empty(m, np.int32)
     cdef FeatureRows tokens = FeatureRows(n, m)
     cdef int32_t n_rows = 0
-    numbers = None if values is None else np.ones(m)
+    numbers = None if values is None else np.empty(m)
     cdef double[::1] entry_values = numbers
     for t in range(n):
         for i in range(first[t], b.ends[t]):
@@ -183,7 +183,7 @@ def bundle(uses, starts, const double[::1] values, int32_t n_dense, int32_t n_fe
                 n_rows += 1
             tokens.add_column(row_of[run])
         tokens.end_row()
-    cdef FeatureRows rows = FeatureRows(n_rows, m)  # a row occurs at a token, whose features it does not exceed
+    cdef FeatureRows rows = FeatureRows(n_rows, m)  # rows are distinct parts of the m uses
     for t in range(n_rows):
         run = runs[t]
         while run >= 0:

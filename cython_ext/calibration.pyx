@@ -19,9 +19,10 @@ cpdef object regressors(const double[::1] confidence, const double[::1] without_
     """
     cdef const int64_t[::1] lengths = owned(length, np.int64, 1, "length")
     cdef const int64_t[::1] documents = owned(document, np.int64, 1, "document")
-    cdef Py_ssize_t i, n = confidence.shape[0]
+    cdef Py_ssize_t i, n
     cdef int64_t n_documents = 0
     require(confidence is not None and without_links is not None, "each entity needs two probabilities")
+    n = confidence.shape[0]
     require(without_links.shape[0] == n == lengths.shape[0] and documents.shape[0] == n,
             "each entity needs two probabilities, a length and a document")
     for i in range(n):

@@ -76,7 +76,8 @@ def possible_states(sizes, scope_at, scopes, table_at, tables):
     for v in range(n):
         state_at[v + 1] = state_at[v] + sizes_[v]
     for f in range(n_factors):
-        require(scope_at_[f + 1] - scope_at_[f] <= MOST_AXES, "a table can have at most 64 variables")
+        if scope_at_[f + 1] - scope_at_[f] > MOST_AXES:
+            raise ValueError(f"a table can have at most {MOST_AXES} variables")
         cells = 1
         for e in range(scope_at_[f], scope_at_[f + 1]):
             cells = min(cells * sizes_[scopes_[e]], <int64_t> tables_.shape[0] + 1)

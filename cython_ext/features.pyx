@@ -161,7 +161,7 @@ cdef class Extractor:
         require_range(self.singles[:, 1], -self.window, self.window + 1, "templates must use words in the window")
         require_range(self.elsewhere, 0, N_TYPE_ATTRIBUTES, "templates must use attributes of words")
         require_range(self.items[:, 0], 0, N_TYPE_ATTRIBUTES + self.n_position, "templates must use known attributes")
-        require_range(self.items[:, 1], -FARTHEST, FARTHEST + 1, "templates must use offsets of at most 9")
+        require_range(self.items[:, 1], -FARTHEST, FARTHEST + 1, f"templates must use offsets of at most {FARTHEST}")
         self.reach = np.abs(np.asarray(self.items)[:, 1]).max(initial=0)
         return 0
 

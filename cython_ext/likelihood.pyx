@@ -426,3 +426,29 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
         chain_spread_rows(&bundles, 0, bundles.n_rows, &slope_sums[0, 0], stride, 1.0, row_slopes, slopes)
     np.asarray(transition_slope)[:] += batch.pairs.total(space) - partial.pairs.total(partial.space)
     return value, fault
+
+
+def add_slopes(const double[:, :, ::1] dense not None, const double[:, ::1] entries not None, places,
+               double[::1] total not None, int64_t first, int64_t last):
+    """Add the derivatives of all parts to the coordinates ``first`` to ``last`` - 1 of ``total``.
+
+    The first coordinates are the cells ``places`` of the tables ``dense`` [parts, D, stride], counted row by row; the
+    others are ``entries`` [parts, E].
+    """
+    cdef const int64_t[::1] cell = owned(places, np.int64, 1, "places")
+    cdef int64_t n_dense = cell.shape[0], n_cells = dense.shape[1] * dense.shape[2], i, p, place
+    cdef bint fits = True
+    require(0 <= first <= last <= n_dense + entries.shape[1] <= total.shape[0], "the coordinates must exist")
+    require(dense.shape[0] == entries.shape[0], "each part needs derivatives")
+    with nogil:
+        for i in range(first, min(last, n_dense)):
+            place = cell[i]
+            if not 0 <= place < n_cells:
+                fits = False
+                break
+            for p in range(dense.shape[0]):
+                total[i] += (&dense[p, 0, 0])[place]
+        for i in range(max(first, n_dense), last):
+            for p in range(entries.shape[0]):
+                total[i] += entries[p, i - n_dense]
+    require(fits, "the places must exist")

@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from hashing cimport Slot, mix
+from herdner._ext.memory cimport require
 
 
 @cython.final
@@ -29,6 +30,7 @@ cdef class KeyTable:
         """Return the slot of a key, which is stored if it is new."""
         cdef Slot* slot = self.slot(key)
         if slot.key == 0:
+            require(key != 0, "keys must not be 0")
             if 2 * self.n > self.mask:
                 self.allocate(4 * (self.mask + 1))
                 slot = self.slot(key)

@@ -133,11 +133,7 @@ class ChainLikelihood:
             )  # fmt: skip
 
         def add_slopes(first: int, last: int) -> None:
-            places, sums = self.dense_places[first:last], slope[first:last]
-            others = slice(max(first - n_dense, 0), max(last - n_dense, 0))
-            for dense, entries in zip(self.dense_slopes, self.entry_slopes, strict=True):  # in order
-                sums[: len(places)] += dense.reshape(-1)[places]
-                sums[len(places) :] += entries[others]
+            loops.add_slopes(self.dense_slopes, self.entry_slopes, self.dense_places, slope, first, last)
 
         with ThreadPoolExecutor(self.n_threads) as threads:
             results = list(threads.map(part, range(len(self.parts))))
