@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from herdner.text.entity import Entity, Name, names_of, with_numbered_names
+from herdner.text.entity import Entity
 
 if TYPE_CHECKING:
     from herdner.text.document import Document
@@ -31,12 +31,15 @@ def to_html(document: Document) -> str:
     Returns:
         Escaped HTML.
     """
-    entities, names = entities_and_names([e for e in document.entities if e.end <= MAX_CHARACTERS])
+    entities = [e for e in without_overlaps(document) if e.end <= MAX_CHARACTERS]
+    mentions: dict[object, list[int]] = {}
+    for i, entity in enumerate(entities):
+        mentions.setdefault(name_key(entity), []).append(i)
     page = hashlib.blake2s(document.text.encode("utf-8", "replace"), digest_size=4).hexdigest()
     pieces: list[str] = []
     last = 0
     for i, entity in enumerate(entities):
-        pieces += [escape_html(document.text[last : entity.start]), _mark(entity, i, names, f"herdner-{page}")]
+        pieces += [escape_html(document.text[last : entity.start]), _mark(entity, i, mentions, f"herdner-{page}")]
         last = entity.end
     pieces.append(escape_html(document.text[last:MAX_CHARACTERS]))
     if (rest := len(document.text) - MAX_CHARACTERS) > 0:
@@ -44,29 +47,34 @@ def to_html(document: Document) -> str:
     return f'<div class="herdner" dir="auto" style="line-height:1.9;white-space:pre-wrap">{"".join(pieces)}</div>'
 
 
-def entities_and_names(entities: Iterable[Entity]) -> tuple[list[Entity], dict[int | None, Name]]:
-    """Return the entities that do not overlap an earlier one, in the order of the text, and their names by `name_id`.
+def without_overlaps(document: Document) -> Iterator[Entity]:
+    """Return an iterator over the entities of a document that do not overlap an earlier entity.
 
-    If several entities begin at the same character, the longest is kept. Entities without `name_id` have the same name
-    if their texts and labels are equal, ignoring case. The names are numbered anew, in the order of the text.
+    The entities are in the order of the text. If several entities begin at the same character, the longest is kept.
 
     Args:
-        entities: Entities of a document.
-
-    Returns:
-        The entities, each with a `name_id`, and the names. Their mentions are indices of the returned entities.
+        document: Document with entities.
     """
-    shown: list[Entity] = []
-    for entity in sorted(entities, key=lambda e: (e.start, -e.end)):
-        if (shown[-1].end if shown else 0) <= entity.start < entity.end:
-            shown.append(entity)
-    keys = [(e.text.casefold(), e.label) if e.name_id is None else e.name_id for e in shown]
-    shown = with_numbered_names(shown, keys)
-    return shown, {name.id: name for name in names_of(shown)}
+    last = 0
+    for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
+        if last <= entity.start < entity.end:
+            yield entity
+            last = entity.end
 
 
-def _mark(entity: Entity, i: int, names: Mapping[int | None, Name], page: str) -> str:
-    same = names[entity.name_id].mentions
+def name_key(entity: Entity) -> object:
+    """Return a key that is equal for mentions of the same name.
+
+    Entities without `name_id` have the same name if their texts and labels are equal, ignoring case.
+
+    Args:
+        entity: The entity.
+    """
+    return (entity.text.casefold(), entity.label) if entity.name_id is None else entity.name_id
+
+
+def _mark(entity: Entity, i: int, mentions: dict[object, list[int]], page: str) -> str:
+    same = mentions[name_key(entity)]
     confidence = "" if entity.confidence is None else f" {100 * entity.confidence:.0f} %"
     position, link = "", ""
     if len(same) > 1:

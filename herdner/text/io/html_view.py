@@ -10,18 +10,34 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from herdner.text.document import Document
-from herdner.text.entity import Entity, Name
+from herdner.text.entity import Entity
 from herdner.text.io.write import utf8
-from herdner.text.show import entities_and_names, escape_html
+from herdner.text.show import escape_html, name_key, without_overlaps
 
 MAX_MENTIONS = 50  # mentions of a name to which the list of names has hyperlinks
 # Colours of common labels; all other labels share the remaining colours. `herdner serve` uses the same colours.
 _COLORS = {"PER": 0, "PERSON": 0, "LOC": 1, "GPE": 1, "LOCATION": 1, "ORG": 2, "ORGANIZATION": 2, "MISC": 3}
 _N_COLORS = 8
 _TITLE = "Names"
+
+
+class _ShownName(NamedTuple):
+    """Name that a page shows, with its mentions.
+
+    Attributes:
+        text: Fullest form.
+        label: Entity type.
+        confidence: Mean confidence of the mentions; None if unknown.
+        mentions: Indices of the mentions among the shown entities.
+    """
+
+    text: str
+    label: str
+    confidence: float | None
+    mentions: list[int]
 
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
@@ -97,28 +113,50 @@ def _color(label: str) -> str:
 
 def _article(document: Document, number: int) -> Iterator[str]:
     """Yield the HTML of one document. The ids of HTML elements begin with ``d`` and the number of the document."""
-    entities, names = entities_and_names(document.entities)
+    entities = list(without_overlaps(document))
+    names = _shown_names(document, entities)
     counts = sorted(Counter(entity.label for entity in entities).items())
     yield f'<article class="card" aria-labelledby="d{number}">\n<header><h2 id="d{number}" dir="auto">'
     yield f"{escape_html(document.id or 'document')}</h2>"
     yield f'<div class="counts">{"".join(chip(label, n) for label, n in counts)}</div></header>\n'
     yield '<div class="text"><div class="words" dir="auto" lang="">'
     last = 0
-    positions = {index: position for name in names.values() for position, index in enumerate(name.mentions)}
+    places = {
+        index: (key, position, name) for key, name in enumerate(names) for position, index in enumerate(name.mentions)
+    }
     for index, entity in enumerate(entities):
         yield escape_html(document.text[last : entity.start])
-        yield _mention(entity, index, names[entity.name_id], positions[index], f"d{number}-")
+        yield _mention(entity, index, *places[index], f"d{number}-")
         last = entity.end
     yield f"{escape_html(document.text[last:])}</div></div>\n"
     if names:
-        yield from _name_table(list(names.values()), f"d{number}-")
+        yield from _name_table(names, f"d{number}-")
     yield "</article>\n"
 
 
-def _mention(entity: Entity, index: int, name: Name, position: int, prefix: str) -> str:
+def _shown_names(document: Document, entities: list[Entity]) -> list[_ShownName]:
+    """Return the names of the shown entities, in the order of their first mentions."""
+    mentions: dict[object, list[int]] = {}
+    for index, entity in enumerate(entities):
+        mentions.setdefault(name_key(entity), []).append(index)
+    by_id = {name.id: name for name in document.names}
+    result: list[_ShownName] = []
+    for indices in mentions.values():
+        first = entities[indices[0]]
+        name = None if first.name_id is None else by_id[first.name_id]
+        if name is None:
+            confidences = [each for each in (entities[index].confidence for index in indices) if each is not None]
+            mean = sum(confidences) / len(indices) if len(confidences) == len(indices) else None
+            result.append(_ShownName(" ".join(first.text.split()), first.label, mean, indices))
+        else:
+            result.append(_ShownName(name.text, name.label, name.confidence, indices))
+    return result
+
+
+def _mention(entity: Entity, index: int, key: int, position: int, name: _ShownName, prefix: str) -> str:
     """Return the HTML of a mention, with a hyperlink to the next mention of its name; the last links to the first.
 
-    The mention has the number ``index`` in the document, and ``position`` among the mentions of its name.
+    The mention has the number ``index`` in the document, and ``position`` among the mentions of the name ``key``.
     """
     following = name.mentions[(position + 1) % len(name.mentions)]
     title = escape_html(entity.label)
@@ -130,13 +168,12 @@ def _mention(entity: Entity, index: int, name: Name, position: int, prefix: str)
     if len(name.mentions) > 1:
         title += f", mention {position + 1} of {len(name.mentions)}"
     return (
-        f'<a class="entity {_color(entity.label)}" id="{prefix}{index}" href="#{prefix}{following}"'
-        f' data-name="{name.id}" data-label="{escape_html(entity.label)}"{confidence} title="{title}">'
-        f"{escape_html(entity.text)}</a>"
+        f'<a class="entity {_color(entity.label)}" id="{prefix}{index}" href="#{prefix}{following}" data-name="{key}"'
+        f' data-label="{escape_html(entity.label)}"{confidence} title="{title}">{escape_html(entity.text)}</a>'
     )
 
 
-def _name_table(names: list[Name], prefix: str) -> Iterator[str]:
+def _name_table(names: list[_ShownName], prefix: str) -> Iterator[str]:
     yield f"<details open><summary>Names: {len(names)}</summary>\n<div class='scroll' tabindex='0'><table>\n<thead><tr>"
     yield '<th scope="col">name</th><th scope="col">label</th><th scope="col">confidence</th>'
     yield '<th scope="col">mentions</th></tr></thead>\n<tbody>\n'
