@@ -103,7 +103,9 @@ def describe_json_error(error: Exception) -> str:
     Args:
         error: The exception.
     """
-    if isinstance(error, json.JSONDecodeError | RecursionError):
+    if isinstance(error, RecursionError):
+        return "the JSON is nested too deeply"
+    if isinstance(error, json.JSONDecodeError):
         return f"not JSON ({error})"
     if isinstance(error, InvalidValue):
         return str(error)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
@@ -139,23 +138,27 @@ def _document(
     for it.
     """
     record, fields = columns.split(row)
-    cell = fields.get(ENTITIES, "")
-    if cell.lstrip().startswith("["):
-        with suppress(ValueError, RecursionError):
-            record[ENTITIES] = json.loads(cell, parse_float=finite_number)
-            del fields[ENTITIES]
-    elif not cell:
+    cell = fields.get(ENTITIES)
+    if not cell:
         fields.pop(ENTITIES, None)
-    elif not has_entities:
+    elif cell.lstrip().startswith("["):
+        try:
+            record[ENTITIES] = json.loads(fields.pop(ENTITIES), parse_float=finite_number)
+        except (ValueError, RecursionError):
+            return _not_entities(cell, f"{warnings.name}:{line}")
+    elif has_entities:
+        return _not_entities(cell, f"{warnings.name}:{line}")
+    else:
         record[ENTITIES] = cell
-    if cell and ENTITIES not in record:
-        problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected a JSON list of entities"
-        place = f"{warnings.name}:{line}"
-        return Failure(FormatError(f"{place}: {problem}; rename the column if it has other content"))
     document = record_document(record, line, id, warnings)
     if isinstance(document, Failure):
         return document
     return replace(document, fields=fields, row=TableRow(columns, row, document.id))
+
+
+def _not_entities(cell: str, place: str) -> Failure:
+    problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected a JSON list of entities"
+    return Failure(FormatError(f"{place}: {problem}; rename the column if it has other content"))
 
 
 def write_table(
@@ -172,7 +175,7 @@ def write_table(
         column: Name of the column of texts, for documents that were not read from a table.
 
     Raises:
-        ValueError: A document has fields that the first one does not have.
+        ValueError: A document has fields that the first one does not have, or is partially annotated.
     """
     put = utf8(stream)
     line: Any = None

@@ -208,8 +208,10 @@ def parse_record(line: str, warn: Warn) -> dict[str, Any]:
     """
     try:
         record: object = json.loads(line, object_pairs_hook=_unique_keys, parse_float=finite_number)
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise ValueError(f"{describe_json_error(error)}; expected one object on each line") from None
+    except ValueError as error:
+        raise ValueError(describe_json_error(error)) from None
     if not isinstance(record, dict):
         raise ValueError(f"got a JSON {type(record).__name__}; expected an object with the key `text` or `tokens`")
     if "\\u" in line and _LONE_SURROGATE.search(text := json.dumps(record, ensure_ascii=False)):
@@ -260,8 +262,11 @@ def _document(record: dict[str, Any], id: str, warn: Warn) -> Document:
     partial = _partial(labels, ranges, len(document.text))
     if items is None and partial is None:
         return document
-    document = document.with_entities(_entities(items or [], document.text, warn))
-    return document if partial is None else document.with_partial(partial)
+    entities = _entities(items or [], document.text, warn)
+    if partial is not None and (conflict := partial.conflict((e.start, e.end, e.label) for e in entities)):
+        raise ValueError(conflict)
+    document = document.with_entities(entities)
+    return document if partial is None else replace(document, partial=partial)
 
 
 def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:

@@ -257,7 +257,7 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, column: str =
         column: Name of the column of texts, for documents that were not read from a table.
 
     Raises:
-        ValueError: A later document has other fields or types.
+        ValueError: A later document has other fields or types, or a document is partially annotated.
     """
     _write(documents, getattr(stream, "buffer", stream), partial(_table, column=column))
 

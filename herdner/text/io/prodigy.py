@@ -138,8 +138,10 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
     put = utf8(stream)
     for document in documents:
         fields = dict(document.fields)
-        meta = cast("dict[str, Any]", fields.pop("meta")) if isinstance(fields.get("meta"), dict) else {}
-        record: dict[str, Any] = {"text": document.text, "meta": {**meta, "id": document.id}}
+        record: dict[str, Any] = {"text": document.text, "meta": {"id": document.id}}
+        if isinstance(meta := fields.get("meta"), dict):
+            record["meta"] = {**cast("dict[str, Any]", meta), "id": document.id}
+            del fields["meta"]
         if document.n_tokens:
             record["tokens"] = _tokens(document)
         if document.spans is not None:

@@ -442,10 +442,11 @@ def read_whole(
 
     Args:
         source: A file or stream, possibly compressed.
-        encoding: Its encoding.
-        declared_encoding: As in `read_chunks`.
-        max_chars: Largest number of characters of a file; None: `MAX_WHOLE_CHARS`.
-        remedy: Advice for files that are longer.
+        encoding: Its encoding, unless the file begins with a byte order mark, which states another one.
+        declared_encoding: Function that returns the encoding that the file declares; `read_chunks` states when it is
+            called.
+        max_chars: Largest number of characters of the file; None: `MAX_WHOLE_CHARS`.
+        remedy: Advice at the end of the error message for a longer file.
 
     Raises:
         FormatError: The source cannot be read, or has more than ``max_chars`` characters.
@@ -483,6 +484,7 @@ def read_chunks(
     try:
         with suppress(UnicodeError):
             b"x".decode(encoding)  # raises LookupError for codecs of bytes, such as zlib
+        codecs.getincrementaldecoder(encoding)  # raises LookupError for codecs that decode only whole texts
         example = "latin-1" if _is_utf(encoding) else "utf-8"
     except LookupError as error:
         raise FormatError(f"{source.name}: unknown encoding {encoding!r}; expected e.g. utf-8 or latin-1") from error
@@ -545,7 +547,7 @@ class _Utf8Check:
     """
 
     def __init__(self, is_valid: bool) -> None:
-        """Create a validator that has read no bytes yet; if ``is_valid`` is false, it does nothing."""
+        """Create a validator that has read no bytes yet; ``is_valid`` False switches the check off."""
         self.is_valid = is_valid
         self.is_ascii = True
         self._decoder = codecs.getincrementaldecoder("utf-8")()

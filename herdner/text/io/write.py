@@ -153,8 +153,11 @@ def table_cells(document: Document, column: str = "text") -> dict[str, object]:
         Values by column. The value of ``entities`` is a list of dicts, or None if there is no annotation.
 
     Raises:
-        ValueError: Two columns would have the same name.
+        ValueError: The document is partially annotated, or two columns would have the same name.
     """
+    if document.partial is not None:
+        problem = "a table cannot represent a partial annotation"
+        raise ValueError(f"document {document.id!r}: {problem}; write JSON lines instead")
     entities = None if document.spans is None else entity_records(document)
     row = document.row
     if row is None:
@@ -265,8 +268,8 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
         stream: A binary stream, or a text stream with a binary buffer.
 
     Raises:
-        ValueError: A document has no tokens, a token contains white space, a part of the text belongs to no token, or
-            the documents are too many for one file.
+        ValueError: A document has no tokens or is partially annotated, a token contains white space, a part of the
+            text belongs to no token, or the documents are too many for one file.
         MissingExtra: spaCy is not installed.
     """
     check_extra("spacy", ".spacy files need spaCy")
@@ -276,6 +279,9 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
     vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "ENT_ID", "SENT_START"])
     with ParseWarnings("spacy", strict=False) as warnings:
         for number, document in enumerate(documents, 1):
+            if document.partial is not None:
+                problem = "a DocBin cannot represent a partial annotation"
+                raise ValueError(f"document {document.id!r}: {problem}; write JSON lines instead")
             _check_tokens(document)
             _warn_of_borders(document, number, warnings, within_sentences=False)
             store.add(_spacy_doc(vocab, document))
