@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container
 from dataclasses import dataclass
 
-from herdner._ext.hashing import hash_phrase
+import numpy as np
+
+from herdner._ext.hashing import hash_phrase, hash_strings
 from herdner.ner.lexicon import Lexicon
 
 CALENDAR = "month_day"  # gazetteer of the names of months and days
@@ -32,12 +34,7 @@ class CommonWords:
             lexicon: Lexical resources of a model: word classes, which contain the most frequent case of each word,
                 and a gazetteer of months and days. Without them, no word is common.
         """
-        phrases: set[int] = set()
-        gazetteers = lexicon.gazetteers
-        if gazetteers is not None and CALENDAR in gazetteers.names:
-            phrases.update(gazetteers.phrases.select(1 << gazetteers.names.index(CALENDAR)).keys.tolist())
-        lower = _Words(lambda word: bool(lexicon.is_usual([word])[0]))
-        return cls(lower, _Words(lambda word: hash_phrase([word]) in phrases))
+        return cls(_LowerWords(lexicon), _CalendarWords(lexicon))
 
     def __contains__(self, word: str) -> bool:
         """Return whether ``word``, which must be in lower case, is a common word.
@@ -48,11 +45,27 @@ class CommonWords:
         return word in self.lower or word in self.calendar
 
 
-class _Words:
-    """Container of all words for which a function returns True."""
+class _LowerWords:
+    """Words that are usually in lower case."""
 
-    def __init__(self, contains: Callable[[str], bool]) -> None:
-        self._contains = contains
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._usual = lexicon.usual_words
 
     def __contains__(self, word: object) -> bool:
-        return self._contains(str(word))
+        key = int(hash_strings([str(word)])[0])
+        at = int(np.searchsorted(self._usual, np.uint64(key)))
+        return at < len(self._usual) and int(self._usual[at]) == key
+
+
+class _CalendarWords:
+    """Names of months and days."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._phrases = set[int]()
+        gazetteers = lexicon.gazetteers
+        if gazetteers is not None and CALENDAR in gazetteers.names:
+            is_listed = gazetteers.phrases.values & np.uint32(1 << gazetteers.names.index(CALENDAR)) != 0
+            self._phrases.update(gazetteers.phrases.keys[is_listed].tolist())
+
+    def __contains__(self, word: object) -> bool:
+        return bool(self._phrases) and hash_phrase([str(word)]) in self._phrases

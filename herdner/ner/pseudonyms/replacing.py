@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -164,13 +164,13 @@ class Pseudonymiser:
     Attributes:
         names: Map to which new names of the documents are added.
         style: Style of new pseudonyms.
-        common_words: Words that may remain in the text, such as "bank".
+        common_words: Words that may remain in the text, such as "bank"; None: no words.
         has_identifiers: Also replace structured identifiers, such as e-mail addresses.
     """
 
     names: PseudonymMap
     style: PseudonymStyle
-    common_words: CommonWords = field(default_factory=CommonWords)
+    common_words: CommonWords | None = None
     has_identifiers: bool = True
 
     def __call__(self, document: Document) -> PseudonymisedDocument:
@@ -201,7 +201,7 @@ class Pseudonymiser:
             Piece(start, end, KEPT if is_kept else OTHER, Owner(TERM, text[start:end], text[start:end]))
             for start, end, is_kept in self.style.find(text)
         )
-        repeats = _Repeats(document, pieces, self.common_words)
+        repeats = _Repeats(document, pieces, self.common_words or CommonWords())
         pieces = disjoint(text, [*pieces, *repeats.forms(), *repeats.broken_names()])
         single_words, remaining = repeats.words(pieces)
         pieces = _join_repeats(text, disjoint(text, [*pieces, *single_words]))
