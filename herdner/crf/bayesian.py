@@ -10,7 +10,7 @@ import numpy as np
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed
 from herdner.crf.model import SkipChainModel
-from herdner.crf.objectives import Examples, PseudoLikelihood
+from herdner.crf.objectives import Examples, Objective, PseudoLikelihood
 from herdner.crf.parameters import Parameters
 from herdner.graph import DensityFactors, FactorGraph, Reals
 from herdner.studies.fwss.points import Points
@@ -28,11 +28,13 @@ def table_parameters(model: SkipChainModel) -> Parameters:
     return Parameters(model, joint=True)
 
 
-def table_posterior(model: SkipChainModel, examples: Examples, l2: float = 2.0) -> Target:
+def table_posterior(
+    model: SkipChainModel, examples: Examples, l2: float = 2.0, objective: Objective | None = None
+) -> Target:
     """Return the posterior density of the transition table and the link tables of a skip-chain model.
 
     The density has two factors. The prior is normal with variance 1 / (2 l2) around the transition table of ``model``
-    and around 0 for tables of links, which corresponds to the penalty `Learner.l2`. The likelihood is the
+    and around 0 for tables of links, which corresponds to the penalty `Learner.l2`. The likelihood is by default the
     pseudo-likelihood of sentences, which is exact without links. With links it is a composite likelihood (Lindsay 1988)
     that counts each link twice, once from each end. The posterior is then too narrow (Pauli, Racugno and Ventura 2011).
 
@@ -40,6 +42,7 @@ def table_posterior(model: SkipChainModel, examples: Examples, l2: float = 2.0) 
         model: Model whose tables are the mean of the prior.
         examples: Documents with gold tags.
         l2: Precision of the prior, half of the inverse variance; above 0.
+        objective: Minus the log-likelihood; None is `PseudoLikelihood()`.
 
     Returns:
         A density over the vectors of `table_parameters`.
@@ -52,7 +55,7 @@ def table_posterior(model: SkipChainModel, examples: Examples, l2: float = 2.0) 
     if not 0 < l2 < np.inf:
         raise ValueError(f"`l2` must be finite and above 0, got {l2}; without a prior, the weights can diverge")
     parameters = table_parameters(model)
-    likelihood = _Likelihood(parameters, examples)
+    likelihood = _Likelihood(parameters, examples, objective or PseudoLikelihood())
     if not np.isfinite(likelihood.log_density(parameters.start[None])).all():
         raise ValueError("the transition table forbids gold tags; give tags that are well formed in the tag scheme")
     origin, scope = parameters.origin, np.arange(len(parameters), dtype=np.int32)[None]
@@ -79,14 +82,14 @@ class _Likelihood:
     One pass computes both, so the last result is cached.
     """
 
-    def __init__(self, parameters: Parameters, examples: Examples) -> None:
-        self._parameters, self._examples = parameters, examples
+    def __init__(self, parameters: Parameters, examples: Examples, objective: Objective) -> None:
+        self._parameters, self._examples, self._objective = parameters, examples, objective
         self._last: tuple[bytes, tuple[float, Floats]] | None = None
 
     def _of(self, row: Floats) -> tuple[float, Floats]:
         key = row.tobytes()
         if self._last is None or self._last[0] != key:
-            self._last = key, self._parameters.loss(row, PseudoLikelihood(), self._examples, 0.0)
+            self._last = key, self._parameters.loss(row, self._objective, self._examples, 0.0)
         return self._last[1]
 
     def log_density(self, x: Floats) -> Floats:
