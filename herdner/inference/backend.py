@@ -42,21 +42,6 @@ class Interrupted(KeyboardInterrupt):
         )
 
 
-def unless_interrupted(result: Result, is_interrupted: bool) -> Result:
-    """Return the result of a run; raise `Interrupted` with this result if Ctrl-C stopped the run.
-
-    Args:
-        result: The result of all completed updates.
-        is_interrupted: True if Ctrl-C stopped the run.
-
-    Raises:
-        Interrupted: Ctrl-C stopped the run.
-    """
-    if is_interrupted:
-        raise Interrupted(result)
-    return result
-
-
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """Features that a backend supports: start states, results to record, and documents with links.

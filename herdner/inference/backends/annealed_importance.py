@@ -17,7 +17,7 @@ from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_counts
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import Capabilities, UnsupportedGraph, unless_interrupted
+from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_seconds
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
@@ -145,7 +145,9 @@ class AnnealedImportance:
             marginals=reduced.original_marginals(marginals, compiled.sizes),
             seconds=perf_counter() - began,
         )
-        return unless_interrupted(result, is_interrupted or is_stopped)
+        if is_interrupted or is_stopped:
+            raise Interrupted(result)
+        return result
 
     def least_seconds(self, reduced: ReducedGraph) -> float:
         """Return the approximate time of the shortest run under the time limit, in seconds.

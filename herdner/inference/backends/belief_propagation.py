@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, unless_interrupted
+from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options, check_seconds
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing, Schedule
@@ -85,7 +85,9 @@ class BeliefPropagation:
         run = MessagePassing(layout, self.n_sweeps, self.tolerance, self.damping, self.schedule, self.seconds)
         result = propagate(run, compiled, reduced, "belief-propagation")
         result = replace(result, log_z=reduced.constant + run.loop.log_z(), seconds=perf_counter() - began)
-        return unless_interrupted(result, run.interrupted)
+        if run.interrupted:
+            raise Interrupted(result)
+        return result
 
 
 def propagate(run: MessagePassing, compiled: TableGraph, reduced: ReducedGraph, backend: str) -> Result:

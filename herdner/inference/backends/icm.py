@@ -15,7 +15,7 @@ from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import Capabilities, unless_interrupted
+from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options
 from herdner.inference.gibbs.start import check_start, repair
 from herdner.inference.record import Record
@@ -109,7 +109,9 @@ class ICM:
             n_updates=len(best) * sum(len(trace) - 1 for trace in traces),
             seconds=perf_counter() - began,
         )
-        return unless_interrupted(result, interrupted)
+        if interrupted:
+            raise Interrupted(result)
+        return result
 
     def _climb(self, conditionals: Conditionals, state: Int32s, trace: list[float]) -> None:
         """Improve ``state`` in place by sweeps of ICM until no variable changes.

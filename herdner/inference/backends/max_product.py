@@ -17,7 +17,7 @@ from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.edges import merge_parallel_factors
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, ImpossibleGraph, unless_interrupted
+from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
 from herdner.inference.backends.belief_propagation import propagate
 from herdner.inference.backends.icm import ICM
 from herdner.inference.backends.sweeps import check_message_memory, check_options
@@ -137,7 +137,9 @@ class MaxProduct:
             n_updates=n * len(trace),
             seconds=perf_counter() - began,
         )
-        return unless_interrupted(result, interrupted)
+        if interrupted:
+            raise Interrupted(result)
+        return result
 
     def _pass_residuals(self, compiled: TableGraph, began: float) -> Result:
         """Run max-product with the residual schedule, and return the result."""
@@ -153,7 +155,9 @@ class MaxProduct:
             marginals=None,
             seconds=perf_counter() - began,
         )
-        return unless_interrupted(result, run.interrupted)
+        if run.interrupted:
+            raise Interrupted(result)
+        return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

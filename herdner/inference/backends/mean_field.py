@@ -15,7 +15,7 @@ from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, unless_interrupted
+from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_message_memory, check_options
 from herdner.inference.gibbs.start import check_start, probable_state
 from herdner.inference.record import Record
@@ -118,7 +118,9 @@ class MeanField:
             n_updates=n_updates,
             seconds=perf_counter() - began,
         )
-        return unless_interrupted(result, interrupted)
+        if interrupted:
+            raise Interrupted(result)
+        return result
 
     def _start(self, compiled: TableGraph, start: ArrayLike | None, seed: Seed) -> Floats:
         """Return the initial distributions of the variables, float64[V, K]; None uses the option ``start``."""

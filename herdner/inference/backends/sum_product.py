@@ -18,7 +18,7 @@ from herdner.graph.chains import ChainForm
 from herdner.graph.edges import is_near, pair_keys
 from herdner.graph.linked_chains import LinkedChains
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, ImpossibleGraph, unless_interrupted
+from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
 from herdner.inference.backends.belief_propagation import BeliefPropagation
 from herdner.inference.backends.sweeps import check_message_memory, check_options
 from herdner.inference.backends.viterbi import Viterbi, add_marginals, group_counts
@@ -151,7 +151,9 @@ class SumProduct:
         )
         if table_counts:
             result = replace(result, table_counts=_table_counts(compiled, chains, loop))
-        return unless_interrupted(result, interrupted)
+        if interrupted:
+            raise Interrupted(result)
+        return result
 
 
 def _best_state(form: ChainForm, loop: loops.SumProductLoop) -> Int32s:

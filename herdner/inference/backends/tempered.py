@@ -15,7 +15,7 @@ from herdner.base.arrays import Int32s
 from herdner.base.checks import check_counts
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, UnsupportedGraph, unless_interrupted
+from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
 from herdner.inference.backends.sweeps import check_seconds
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
@@ -200,7 +200,9 @@ class Tempered:
             n_updates=run.n_recorded * sum(len(each.betas) for each in run.ensembles) * len(reduced.variables),
             seconds=perf_counter() - began,
         )
-        return unless_interrupted(result, is_interrupted), run.disagreement()
+        if is_interrupted:
+            raise Interrupted(result)
+        return result, run.disagreement()
 
     def _whole_block(self, reduced: ReducedGraph) -> Int32s | None:
         """Return an order of elimination, int32[n], to draw all variables as one block; None if that is too slow."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, compile_tables
-from herdner.inference.backend import Capabilities, unless_interrupted
+from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options, check_seconds
 from herdner.inference.elimination_order import ReducedGraph, log_z_margin, reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing
@@ -102,7 +102,9 @@ class TreeReweighted:
             n_updates=run.n_messages,
             seconds=perf_counter() - began,
         )
-        return unless_interrupted(result, interrupted)
+        if interrupted:
+            raise Interrupted(result)
+        return result
 
     def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[_ForestBound, bool]:
         """Minimise the upper bound on log Z over distributions of spanning forests, by repeated message passing.
