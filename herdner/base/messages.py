@@ -62,12 +62,12 @@ def suggestion(word: str, words: Iterable[str]) -> str:
 
 
 def one_line(error: object) -> str:
-    """Return the message of an error as one line; if it has no message, the name of its type.
+    """Return a message as one line; for an error without a message, return the name of its type.
 
     Args:
         error: An error or a message.
     """
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join(str(error).split()) or (type(error).__name__ if isinstance(error, BaseException) else "")
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

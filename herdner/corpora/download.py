@@ -25,7 +25,7 @@ Progress = Callable[[int, int], object]
 """A function of the numbers of received and expected bytes."""
 
 
-class DownloadError(Exception):
+class DownloadError(ValueError):
     """Error: a download failed, and no file was kept.
 
     The message is one line.
@@ -61,7 +61,7 @@ def download(
         path: The file to create or replace.
         size: Expected number of bytes.
         sha256: Expected checksum, 64 hexadecimal digits.
-        progress: Function that is called after each received block.
+        progress: Function that is called after each received block, with the numbers of received and expected bytes.
         timeout: Longest time without data from the server, in seconds.
 
     Raises:
@@ -104,9 +104,11 @@ def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]
                 raise DownloadError(f"{url}: the server announces {sizes}; nothing was downloaded")
             while block := response.read(_BLOCK):
                 yield block
+    except DownloadError:  # a refused redirect, or another size
+        raise
     except error.HTTPError as problem:
         problem.close()
-        answer = f"{problem.code} {one_line(problem.reason)}"
+        answer = one_line(f"{problem.code} {problem.reason}")
         raise DownloadError(f"{url}: the server answered {answer}; check the address, or try again later") from None
     except TimeoutError:
         raise DownloadError(f"{url}: the server sent nothing for {timeout:g} seconds; try again") from None

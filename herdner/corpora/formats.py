@@ -50,8 +50,6 @@ Part = Literal[
 "names" are the mentions of each name. "strings" are fields with strings as values. "surrogates" are single surrogates
 (U+D800 to U+DFFF) in texts, which JSON writes as escapes; readers replace them, with a warning."""
 
-_UNLABELLED = ("text", "lines", "markdown", "docx", "html")  # formats whose readers read no labels
-
 _PART_NAMES: dict[Part, str] = {
     "id": "ids", "tokens": "tokens and sentence borders", "confidence": "confidences",
     "names": "groups of mentions", "fields": "fields",
@@ -70,6 +68,7 @@ class Format:
         extensions: File extensions that select the format in `format_of`, such as ".conll".
         layout: Layout of a column format; its fields are options of `read_documents`.
         is_binary: The writer writes bytes.
+        has_labels: Documents of this format may have labels, which `read_documents` can rename.
         carries: Parts of a document that writing and then reading leaves unchanged. `write_documents` refuses documents
             with partial annotation or surrogates if the format cannot represent them, and warns about other parts.
             The set is empty for formats for display.
@@ -82,6 +81,7 @@ class Format:
     extensions: tuple[str, ...] = ()
     layout: Layout | None = None
     is_binary: bool = False
+    has_labels: bool = True
     carries: frozenset[Part] = frozenset()
 
     @property
@@ -89,7 +89,7 @@ class Format:
         """Names of the options of `read_documents` for this file format."""
         own = [name for name in _parameters(self.read) if name not in ("where", "layout", "patterns")]
         of_layout = [] if self.layout is None else [*(field.name for field in fields(Layout)), "scheme"]
-        return tuple(dict.fromkeys([*own, *of_layout, *(["labels"] if self.name not in _UNLABELLED else [])]))
+        return tuple(dict.fromkeys([*own, *of_layout, *(["labels"] if self.has_labels else [])]))
 
     @property
     def write_options(self) -> tuple[str, ...]:
@@ -163,6 +163,7 @@ _FORMATS = [
         read_text,
         write_text,
         (".txt", ".text", ".md", ".rst"),
+        has_labels=False,
     ),
     Format(
         "markdown",
@@ -170,8 +171,16 @@ _FORMATS = [
         read_markdown,
         None,
         (".md", ".markdown"),
+        has_labels=False,
     ),
-    Format("docx", "Word document; read: the text with footnotes and text boxes", read_docx, None, (".docx",)),
+    Format(
+        "docx",
+        "Word document; read: the text with footnotes and text boxes",
+        read_docx,
+        None,
+        (".docx",),
+        has_labels=False,
+    ),
     Format(
         "jsonl",
         'one object per line: {"id", "text", "entities": [{"start", "end", "label", ...}]}',
@@ -180,7 +189,7 @@ _FORMATS = [
         (".jsonl", ".ndjson"),
         carries=frozenset({*_JSON, "partial"}),
     ),
-    Format("lines", "plain text, one document per line", partial(read_text, documents="line")),
+    Format("lines", "plain text, one document per line", partial(read_text, documents="line"), has_labels=False),
     Format(
         "csv",
         "comma-separated values, one document per row, its text in --column",
@@ -212,6 +221,7 @@ _FORMATS = [
         read_html,
         write_html,
         (".html", ".htm", ".xhtml"),
+        has_labels=False,
     ),
     Format(
         "spacy",

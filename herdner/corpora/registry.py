@@ -206,10 +206,10 @@ def _values(entry: object, cls: type[Corpus | CorpusFile], where: str) -> dict[s
     if missing := next((key for key, is_required in names.items() if is_required and key not in table), None):
         raise ValueError(f"{where}: the field {missing} is missing")
     for key, value in table.items():
-        type = _TYPES.get(key, str)
-        if not isinstance(value, type) or isinstance(value, bool):
-            raise ValueError(f"{where}: {key} must be of type {type.__name__}, found {value.__class__.__name__}")
+        expected = _TYPES.get(key, str)
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise ValueError(f"{where}: {key} must be of type {expected.__name__}, found {type(value).__name__}")
         members = cast("dict[object, object]", value).values() if isinstance(value, dict) else value
-        if type in (list, dict) and key != "files" and not all(isinstance(each, str) for each in members):
+        if expected in (list, dict) and key != "files" and not all(isinstance(each, str) for each in members):
             raise ValueError(f"{where}: {key} must contain strings only, got {value!r:.80}")
     return table
