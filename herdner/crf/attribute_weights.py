@@ -102,6 +102,9 @@ class AttributeWeights:
 
         Args:
             keys: uint64[A], feature key of each attribute.
+
+        Returns:
+            The weights, with ``keys`` as feature keys.
         """
         states = self.state_labels.astype(np.uint8)
         return ChainWeights.from_entries(

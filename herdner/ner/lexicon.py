@@ -50,10 +50,13 @@ class WordValues:
         return WordTable(self.keys, np.bitwise_or(self.values.astype(np.uint64), np.left_shift(indices, np.uint64(32))))
 
     def select(self, mask: int) -> WordValues:
-        """Return a table of the words whose values have a bit of ``mask``.
+        """Return a table of the words whose values have at least one bit of ``mask``.
 
         Args:
             mask: Bit mask of 32 bits.
+
+        Returns:
+            The hashes and values of these words.
         """
         is_selected = self.values & np.uint32(mask) != 0
         return WordValues(self.keys[is_selected], self.values[is_selected])
@@ -263,6 +266,9 @@ class Lexicon:
 
         Args:
             words: The words.
+
+        Returns:
+            bool[n], True for each word that is in its most frequent case.
         """
         hashes, usual = hash_strings(words), self.usual_words
         if not len(usual):

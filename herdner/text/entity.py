@@ -90,7 +90,7 @@ def with_numbered_names(entities: Sequence[Entity], names: Sequence[object]) -> 
 
     Args:
         entities: M entities.
-        names: [M], key of the name of each entity in a file. An entity whose key is None becomes the only mention of
+        names: [M], key of the name of each entity. An entity whose key is None becomes the only mention of
             a name.
 
     Returns:

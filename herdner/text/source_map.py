@@ -80,4 +80,5 @@ class SourceMap:
         """Return whether two source maps have equal runs."""
         if not isinstance(other, SourceMap):
             return NotImplemented
-        return all(map(np.array_equal, vars(self).values(), vars(other).values()))
+        names = ("starts", "source_starts", "source_ends")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)

@@ -97,6 +97,9 @@ class TokenizerSettings:
         Args:
             language: Language code of two or three letters.
 
+        Returns:
+            The tokenizer settings.
+
         Raises:
             ValueError: The language code is invalid.
         """

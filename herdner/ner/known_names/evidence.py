@@ -126,6 +126,9 @@ class SpanEncoder:
 
         Args:
             tags: The tags.
+
+        Returns:
+            Index of each tag, or None.
         """
         states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states

@@ -113,7 +113,11 @@ class Finder:
         if self._patterns is not None and document.n_tokens:
             matches += self._patterns.matches(document)
         ends = document.sentence_offsets[1:]
-        return (match for match in matches if match[1] <= ends[np.searchsorted(ends, match[0], side="right")])
+        return (
+            (start, end, entry)
+            for start, end, entry in matches
+            if end <= ends[np.searchsorted(ends, start, side="right")]
+        )
 
     def _trie(self, own_tokens: bool) -> Trie:
         """Return a trie of the known names, tokenized like the document. It is lazily initialised."""

@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def without_weights(base: TaggerModel, options: Tagger) -> TaggerModel:
+def without_weights(base: TaggerModel, tagger: Tagger) -> TaggerModel:
     """Return a copy of the base model without weights and links. Training stores the adapted weights in the copy.
 
     Args:
         base: Model that is adapted.
-        options: Tagger to be trained. Its feature plan and its lexicon must be None or those of the base, its scheme
+        tagger: Tagger to be trained. Its feature plan and its lexicon must be None or those of the base, its scheme
             must be that of the base, and its tokenizer must be None or have the language of the base.
 
     Raises:
         ValueError: The plan, lexicon, scheme or language of the tagger differs from that of the base, so the weights of
             the base cannot be used.
     """
-    if options.plan not in (None, base.plan):
+    if tagger.plan not in (None, base.plan):
         raise ValueError(
             "`plan` differs from the feature plan of the base model; set `plan` to None to use the feature plan of the"
             " base model"
         )
-    if options.lexicon is not None and options.lexicon is not base.lexicon:
+    if tagger.lexicon is not None and tagger.lexicon is not base.lexicon:
         raise ValueError(
             "`lexicon` is not the lexicon of the base model; set `lexicon` to None to use the lexicon of the base model"
         )
-    if options.scheme != base.scheme:
-        raise ValueError(f"`scheme` must be {base.scheme!r} as in the base model, got {options.scheme!r}")
-    tokenizer = options.tokenizer
+    if tagger.scheme != base.scheme:
+        raise ValueError(f"`scheme` must be {base.scheme!r} as in the base model, got {tagger.scheme!r}")
+    tokenizer = tagger.tokenizer
     if tokenizer is not None and tokenizer.language != base.tokenizer.language:
         raise ValueError(
             f"`tokenizer` must have the language of the base model, {base.tokenizer.language!r}, got"

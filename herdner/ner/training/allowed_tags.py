@@ -117,7 +117,9 @@ def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[
         return ["O"]
     if not prefix:
         return tags_of_label(label, scheme)
-    ends = (True,) if prefix in "ES" else (False,) if marks_ends else (False, True)
+    ends = {"B": (False, True), "I": (False, True), "E": (True,), "S": (True,)}[prefix]
+    if marks_ends and prefix in "BI":
+        ends = (False,)
     return list(dict.fromkeys(_tag(label, prefix in "BS", end, scheme) for end in ends))
 
 

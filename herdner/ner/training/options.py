@@ -62,49 +62,49 @@ def regularisation(
     return Regularisation(c1, 0.3 if c2 is None else c2, min_freq, 10.0 if has_base else 1.0)
 
 
-def check_options(options: Tagger) -> None:
+def check_options(tagger: Tagger) -> None:
     """Raise `ValueError` if a training option is invalid.
 
     Args:
-        options: Tagger to be trained, whose parameters are the options.
+        tagger: Tagger to be trained, whose parameters are the options.
 
     Raises:
         ValueError: An option is unknown or out of range, or two options contradict each other.
     """
     for name in ("c1", "c2", "tolerance"):
-        if getattr(options, name) is not None:
-            check_real(getattr(options, name), name, 0.0)
+        if getattr(tagger, name) is not None:
+            check_real(getattr(tagger, name), name, 0.0)
     for name in ("min_freq", "max_iterations"):
-        if getattr(options, name) is not None:
-            check_integer(getattr(options, name), name, 0)
-    if options.trainer not in TRAINERS:
-        raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {options.trainer!r}")
-    if options.averaged and options.trainer != "herdner":
+        if getattr(tagger, name) is not None:
+            check_integer(getattr(tagger, name), name, 0)
+    if tagger.trainer not in TRAINERS:
+        raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {tagger.trainer!r}")
+    if tagger.averaged and tagger.trainer != "herdner":
         raise ValueError(
             "`averaged` needs trainer='herdner', because the chains of CRFsuite may have different tags, got"
-            f" trainer={options.trainer!r}"
+            f" trainer={tagger.trainer!r}"
         )
-    if options.scheme not in SCHEMES:
-        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {options.scheme!r}")
+    if tagger.scheme not in SCHEMES:
+        raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {tagger.scheme!r}")
 
 
-def link_templates(options: Tagger, base: TaggerModel | None) -> list[SkipChain]:
+def link_templates(tagger: Tagger, base: TaggerModel | None) -> list[SkipChain]:
     """Return the link templates of the model to be trained.
 
     Args:
-        options: Tagger to be trained, whose parameters are the options.
+        tagger: Tagger to be trained, whose parameters are the options.
         base: Model that is adapted, whose templates are the default.
 
     Raises:
         ValueError: The templates do not include the linear chain exactly once, a template is unknown, or
             ``n_folds`` is below 1.
     """
-    if options.n_folds < 1:
-        raise ValueError(f"`n_folds` must be at least 1, got {options.n_folds}")
-    if options.templates is None and base is not None:
+    if tagger.n_folds < 1:
+        raise ValueError(f"`n_folds` must be at least 1, got {tagger.n_folds}")
+    if tagger.templates is None and base is not None:
         return [each.template for each in base.link_tables]
     default = (linear_chain_template(), skip_chain_template())
-    templates = default if options.templates is None else tuple(options.templates)
+    templates = default if tagger.templates is None else tuple(tagger.templates)
     links = [template for template in templates if isinstance(template, SkipChain)]
     n_chains = sum(isinstance(template, LinearChain) for template in templates)
     if n_chains != 1 or len(links) < len(templates) - 1:
@@ -115,19 +115,19 @@ def link_templates(options: Tagger, base: TaggerModel | None) -> list[SkipChain]
     return links
 
 
-def initial_model(options: Tagger, base: TaggerModel | None) -> TaggerModel:
+def initial_model(tagger: Tagger, base: TaggerModel | None) -> TaggerModel:
     """Return a tagger model without weights, which has the features and tags of the training options.
 
     Args:
-        options: Tagger to be trained, whose parameters are the options.
+        tagger: Tagger to be trained, whose parameters are the options.
         base: Model that is adapted. The new model has its features, tags and tokenizer.
 
     Raises:
         ValueError: A parameter contradicts the base model.
     """
     if base is not None:
-        return without_weights(base, options)
-    lexicon = options.lexicon or Lexicon()
-    plan = options.plan or default_plan(lexicon.gazetteer_names, topics=lexicon.topics is not None)
-    tokenizer = options.tokenizer or TokenizerSettings()
-    return TaggerModel(ChainWeights.empty(), plan, lexicon, options.scheme, options.constrained, tokenizer)
+        return without_weights(base, tagger)
+    lexicon = tagger.lexicon or Lexicon()
+    plan = tagger.plan or default_plan(lexicon.gazetteer_names, topics=lexicon.topics is not None)
+    tokenizer = tagger.tokenizer or TokenizerSettings()
+    return TaggerModel(ChainWeights.empty(), plan, lexicon, tagger.scheme, tagger.constrained, tokenizer)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def train_model(
-    options: Tagger,
+    tagger: Tagger,
     documents: Iterable[Document],
     tags: Iterable[Sequence[str]] | None = None,
     *,
@@ -47,7 +47,7 @@ def train_model(
     """Train a tagger model in four steps: linear chain, chains of cross-validation folds, link tables and calibration.
 
     Args:
-        options: Tagger to be trained, whose parameters are the options.
+        tagger: Tagger to be trained, whose parameters are the options.
         documents: Documents with tokens.
         tags: Tags of each document; None uses the documents' own tags.
         development: Annotated documents on which iterations of link learning are scored.
@@ -65,17 +65,17 @@ def train_model(
     Raises:
         ValueError: The options, the documents or the models contradict each other.
     """
-    check_options(options)
-    model = initial_model(options, base)
+    check_options(tagger)
+    model = initial_model(tagger, base)
     base_tags = () if base is None else base.weights.tags
     corpus = prepare_corpus(
         documents, tags, model.scheme, base_tags=base_tags, read=reader(model.plan, model.lexicon),
         weights=document_weights, groups=groups, guideline=guideline, development=development,
     )  # fmt: skip
     warn_of_similar_labels(corpus.gold, base_tags)
-    if base is None and options.plan is None:
+    if base is None and tagger.plan is None:
         model = with_topics(model, corpus.documents, start, seed)
-    templates, train = link_templates(options, base), _make_trainer(options, model, corpus, base, start)
+    templates, train = link_templates(tagger, base), _make_trainer(tagger, model, corpus, base, start)
     check_link_costs(templates, len(corpus.tags))
 
     def train_chain(indices: Sequence[int] | None, stage: str) -> TaggerModel:
@@ -100,13 +100,13 @@ def train_model(
     ):
         return trained, None
     states = gold_states(trained, corpus)
-    unaries, chains = held_out_unaries(corpus.documents, trained.weights.tags, options.n_folds, train_chain)
-    if options.averaged:
+    unaries, chains = held_out_unaries(corpus.documents, trained.weights.tags, tagger.n_folds, train_chain)
+    if tagger.averaged:
         trained = replace(trained, weights=ChainWeights.mean([trained.weights, *chains]))
-    trained, curve = learn_link_tables(trained, link_tables, corpus, unaries, states, options.learner, progress, seed)
+    trained, curve = learn_link_tables(trained, link_tables, corpus, unaries, states, tagger.learner, progress, seed)
     if base is not None and labels_of(trained.weights.tags) - labels_of(base_tags):
         trained = with_base_links(trained, base)
-    if options.calibrated and len(chains) > 1:
+    if tagger.calibrated and len(chains) > 1:
         predictions = predict_held_out(trained.crf(), trained.weights.tags, corpus, unaries)
         calibration = fit_calibration(predictions, corpus.sources, base and base.calibration)
         trained = replace(trained, calibration=calibration)
@@ -114,7 +114,7 @@ def train_model(
 
 
 def _make_trainer(
-    options: Tagger,
+    tagger: Tagger,
     model: TaggerModel,
     corpus: TrainingCorpus,
     base: TaggerModel | None,
@@ -122,13 +122,13 @@ def _make_trainer(
 ) -> ChainTrainer:
     """Return the trainer of linear chains, for the features of ``model`` and the documents of ``corpus``."""
     start_weights = None if start is None else check_start(start, model.plan, model.lexicon, corpus.tags)
-    if options.trainer != "herdner" and (base or start or corpus.borders or (corpus.weights != 1).any()):
+    if tagger.trainer != "herdner" and (base or start or corpus.borders or (corpus.weights != 1).any()):
         raise ValueError(
             "training by CRFsuite needs fully annotated documents of equal weight, and supports neither `base` nor"
             " `start`; use trainer='herdner'"
         )
-    if options.c1 and base is not None:
-        raise ValueError(f"`c1` must be 0 with `base`: the L1 norm removes weights of the base model, got {options.c1}")
+    if tagger.c1 and base is not None:
+        raise ValueError(f"`c1` must be 0 with `base`: the L1 norm removes weights of the base model, got {tagger.c1}")
     extractor, copies = make_extractor(model.plan, model.lexicon), None
     features = [extractor.keys(d.tokens, d.sentence_offsets) for d in corpus.documents]
     if corpus.guideline is not None and corpus.groups is not None:
@@ -136,14 +136,14 @@ def _make_trainer(
             corpus.documents, features, corpus.groups, corpus.guideline, model.plan, model.lexicon
         )
         features = copies.features
-    penalties = regularisation(options.c1, options.c2, options.min_freq, has_base=base is not None)
-    if options.trainer == "herdner":
+    penalties = regularisation(tagger.c1, tagger.c2, tagger.min_freq, has_base=base is not None)
+    if tagger.trainer == "herdner":
         train = HerdnerTrainer(
-            features, corpus, penalties, StoppingRule(options.max_iterations, options.tolerance),
+            features, corpus, penalties, StoppingRule(tagger.max_iterations, tagger.tolerance),
             base=None if base is None else base.weights, start=start_weights,
         ).train  # fmt: skip
     else:
-        train = crfsuite_trainer(features, corpus, penalties, options.max_iterations)
+        train = crfsuite_trainer(features, corpus, penalties, tagger.max_iterations)
     if copies is None:
         return train
     return lambda indices, progress: copies.merge_weights(train(indices, progress))
