@@ -43,6 +43,9 @@ class Handler(BaseHTTPRequestHandler):
             self.redirect({"to-file": "file:///etc/hostname", "to-ftp": "ftp://127.0.0.1/x"}[kind])
         elif kind == "silent":
             self.server.over.wait(PATIENCE)  # type: ignore[attr-defined]
+        elif kind == "no-reason":
+            self.send_response(404, "")
+            self.end_headers()
         elif kind == "nonsense":
             self.wfile.write(b"this is not http\r\n\r\n")
         else:
@@ -172,7 +175,12 @@ def test_redirects_are_followed_but_not_for_ever_nor_off_the_web(server: Threadi
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [("missing", "the server answered 404"), ("silent", "0.5 seconds"), ("nonsense", "the connection broke")],
+    [
+        ("missing", "answered 404 Not Found;"),
+        ("no-reason", "answered 404;"),
+        ("silent", "0.5 seconds"),
+        ("nonsense", "the connection broke"),
+    ],
 )
 def test_other_server_errors(server: ThreadingHTTPServer, tmp_path: Path, kind: str, expected: str) -> None:
     assert expected in fails(kind, server, tmp_path)

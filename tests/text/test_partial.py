@@ -11,7 +11,9 @@ import pytest
 from herdner.corpora.formats import read_documents, write_documents
 from herdner.evaluation.scores import evaluate
 from herdner.text.document import Document
+from herdner.text.io import delimited, parquet
 from herdner.text.io.source import FormatError
+from herdner.text.io.write import write_spacy
 from herdner.text.labels import rename_labels
 from herdner.text.partial import PartialAnnotation, UnannotatedRange
 
@@ -105,6 +107,7 @@ def test_contradictory_json_is_refused_in_one_line(keys, message):
         read(line, "jsonl")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+    assert "document '" not in str(error.value)  # the position is given once
 
 
 def test_formats_without_partial_annotation_refuse_it():
@@ -113,6 +116,12 @@ def test_formats_without_partial_annotation_refuse_it():
         written(some, "conll")
     with pytest.raises(ValueError, match="write JSON lines"):
         write_documents([some], io.BytesIO(), "spacy")
+
+
+@pytest.mark.parametrize("write", [write_spacy, delimited.write_table, parquet.write_table])
+def test_writers_without_partial_annotation_refuse_it(write):
+    with pytest.raises(ValueError, match="cannot represent a partial annotation; write JSON lines"):
+        write([replace(partly(), partial=PartialAnnotation((), ("PER",)))], io.BytesIO())
 
 
 def test_partial_annotation_is_not_scored():

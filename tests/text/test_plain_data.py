@@ -69,7 +69,7 @@ def test_plain_data_of_texts_without_tokens_or_annotation():
         ),
         ('{"text": "Ada", "entities": [{"begin": 0}]}', "unexpected keyword"),
         ('{"text": "Ada", "partial": {"unannotated": [{"start": 0, "end": 3, "tags": ""}]}}', "cannot read '' as tags"),
-        ("[" * 100_000, "not JSON"),
+        ("[" * 100_000, "the JSON is nested too deeply"),
     ],
 )
 def test_invalid_documents_are_refused_in_one_line(json_text, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from herdner.ner.lexicon import Gazetteers, Lexicon
 from herdner.ner.pseudonyms.common_words import CommonWords
 from herdner.ner.pseudonyms.look_alikes import StyleName
 from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
@@ -48,6 +50,19 @@ def marked(text: str, **fields: object) -> Document:
         plain += match[1]
         entities.append(Entity(start, len(plain), match[2], match[1], 0.9, name_id))
     return replace(Tokenizer()(plain).with_entities(entities), **fields)
+
+
+def test_common_words_of_a_model_can_be_pickled() -> None:
+    gazetteers = Gazetteers.of({"month_day": [["may"]]})
+    copy = pickle.loads(pickle.dumps(CommonWords.of(Lexicon(gazetteers=gazetteers))))
+    assert "may" in copy
+    assert "may" not in copy.lower
+    assert "lima" not in copy
+
+
+def test_common_words_may_be_none() -> None:
+    names = PseudonymMap()
+    assert Pseudonymiser(names, NumberedStyle(names), None)(marked("[Ana Rivera PER] left")).text == "Person 1 left"
 
 
 def run(text: str, style: StyleName = "numbered") -> PseudonymisedDocument:

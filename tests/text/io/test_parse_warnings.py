@@ -82,7 +82,7 @@ def test_tags_of_one_scheme_give_no_warning(tags, caplog):
     [
         (jsonl((0, 7, "PER"), (4, 11, "PER")), "'Lee met' overlaps 'Ada Lee'"),
         (jsonl((0, 3, "PER"), (0, 3, "LOC")), "'Ada' has the labels PER and LOC; expected one label"),
-        ('{"text": "a", "text": "b"}', 'the key "text" occurs twice; give it once'),
+        ('{"text": "a", "text": "b"}', 'the key "text" occurs twice; give it once$'),
         ('{"text": "a", "entities": [{"start": 0, "end": 1, "end": 1, "label": "X"}]}', 'the key "end" occurs twice'),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import logging
@@ -152,6 +153,20 @@ def test_replaced_bytes_are_logged_once(encoding: str, caplog: pytest.LogCapture
 def test_codecs_that_are_no_encodings_of_text_are_refused(encoding: str) -> None:
     with pytest.raises(FormatError, match="unknown encoding"):
         texts(io.BytesIO(b"Ada sang."), encoding=encoding)
+
+
+def test_a_codec_without_an_incremental_decoder_is_refused() -> None:
+    utf8 = codecs.lookup("utf-8")
+
+    def find(name: str) -> codecs.CodecInfo | None:
+        return codecs.CodecInfo(utf8.encode, utf8.decode, name=name) if name == "whole_texts" else None
+
+    codecs.register(find)
+    try:
+        with pytest.raises(FormatError, match="unknown encoding 'whole_texts'"):
+            texts(io.BytesIO(b"Ada sang."), encoding="whole_texts")
+    finally:
+        codecs.unregister(find)
 
 
 @pytest.mark.parametrize("replace", [False, True])
