@@ -74,7 +74,7 @@ cdef class CompiledNetwork:
         self.n_attributes = np.asarray(self.places)[:, 0].max(initial=-1) + 1
         require(self.starts[self.starts.shape[0] - 1] == self.tables.shape[0],
                 "the tables of a network must have a row for each value")
-        require(self.places.shape[0] <= MOST_PLACES, f"the positions of a network need at most {MOST_PLACES} attributes")
+        require(self.places.shape[0] <= MOST_PLACES, f"positions can have at most {MOST_PLACES} attributes")
         require(self.place_starts[self.places.shape[0]] == self.place_rows.shape[0]
                 and self.place_rows.shape[1] == self.units,
                 "the positions of a network must have a row for each value")
