@@ -99,28 +99,29 @@ cdef class MaxProductLoop:
         cdef int64_t n = self.sizes.shape[0], root, begin, done = 0, n_seen = 0, j, f, s, links
         cdef uint8_t[::1] seen = np.zeros(n, np.uint8), used = np.zeros(self.scale.shape[0], np.uint8)
         self.order = np.zeros(n, np.int32)
-        for root in range(n - 1, -1, -1):
-            if seen[root]:
-                continue
-            seen[root] = 1
-            begin, links = n_seen, 0
-            self.order[n_seen] = <int32_t> root
-            n_seen += 1
-            while done < n_seen:
-                for j in range(self.starts[self.order[done]], self.starts[self.order[done] + 1]):
-                    f = self.factor_of[self.slots[j]]
-                    if used[f]:
-                        continue
-                    used[f] = 1
-                    links += self.factor_at[f + 1] - self.factor_at[f] - 1
-                    for s in range(self.factor_at[f], self.factor_at[f + 1]):
-                        if not seen[self.scope[s]]:
-                            seen[self.scope[s]] = 1
-                            self.order[n_seen] = self.scope[s]
-                            n_seen += 1
-                done += 1
-            if links > n_seen - begin - 1:
-                qsort(&self.order[begin], n_seen - begin, sizeof(int32_t), descending)
+        with nogil:
+            for root in range(n - 1, -1, -1):
+                if seen[root]:
+                    continue
+                seen[root] = 1
+                begin, links = n_seen, 0
+                self.order[n_seen] = <int32_t> root
+                n_seen += 1
+                while done < n_seen:
+                    for j in range(self.starts[self.order[done]], self.starts[self.order[done] + 1]):
+                        f = self.factor_of[self.slots[j]]
+                        if used[f]:
+                            continue
+                        used[f] = 1
+                        links += self.factor_at[f + 1] - self.factor_at[f] - 1
+                        for s in range(self.factor_at[f], self.factor_at[f + 1]):
+                            if not seen[self.scope[s]]:
+                                seen[self.scope[s]] = 1
+                                self.order[n_seen] = self.scope[s]
+                                n_seen += 1
+                    done += 1
+                if links > n_seen - begin - 1:
+                    qsort(&self.order[begin], n_seen - begin, sizeof(int32_t), descending)
         return 0
 
     @property
