@@ -9,12 +9,12 @@ cdef extern from "allocation.h" nogil:
 
 cdef inline void* allocate(int64_t n, size_t size) except NULL nogil:
     """Return uninitialised memory for n elements of ``size`` bytes; raise MemoryError if there is none."""
-    return require_memory(array_memory(max(n, 1), size), n, size)
+    return require_memory(array_memory(n + (n == 0), size), n, size)
 
 
 cdef inline void* allocate_zeroed(int64_t n, size_t size) except NULL nogil:
     """Return memory of zeros for n elements of ``size`` bytes; raise MemoryError if there is none."""
-    return require_memory(zeroed_memory(max(n, 1), size), n, size)
+    return require_memory(zeroed_memory(n + (n == 0), size), n, size)
 
 
 cdef inline void* require_memory(void* memory, int64_t n, size_t size) except NULL nogil:
