@@ -439,6 +439,7 @@ cdef class CompiledBucketTree:
         cdef int32_t place_of_axis[MOST_AXES]
         cdef double top
         cdef Table* table = &self.tables[self.n_tables]
+        require(cells <= MOST_CELLS, "the product of factors must have at most 2^40 cells")
         table.values = <double*> allocate_zeroed(cells, sizeof(double))
         table.length, table.in_logs = cells, True
         scope = []
