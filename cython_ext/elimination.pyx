@@ -722,6 +722,7 @@ cdef class MessageBucket(LargeBucket):
     def __dealloc__(self):
         if self.is_open:
             self.messages.busy = False
+            close_layout(&self.messages.f)
 
     def run(self, Py_ssize_t first, Py_ssize_t last):
         """Compute the message for the blocks from ``first`` to ``last`` - 1."""
@@ -777,8 +778,7 @@ cdef class Beliefs:
                 free(self.tables[b])
         free(self.separators)
         free(self.tables)
-        free(self.own.logs)
-        close_layout(&self.f)
+        self.free_layout()
 
     @property
     def is_done(self):
@@ -805,7 +805,7 @@ cdef class Beliefs:
         cdef const Node* node = &self.messages.tree.nodes[place]
         cdef const Table* table = &self.messages.tables[place]
         cdef double** output
-        free(self.own.logs)
+        self.free_layout()
         memset(&self.own, 0, sizeof(Own))
         self.own.in_logs = self.messages.needs_logs(node)
         self.messages.open_layout(&self.f, node, self.own.in_logs)
@@ -826,10 +826,15 @@ cdef class Beliefs:
             self.f.inputs[i].output = output[0]
         return 0
 
+    cdef void free_layout(self) noexcept nogil:
+        close_layout(&self.f)
+        free(self.own.logs)
+        self.own.logs = NULL
+
     cdef void close_bucket(self) noexcept nogil:
         """Free the layout of the next bucket, its message and its probabilities, and go on to the bucket after."""
         cdef Table* message = &self.messages.tables[self.n_left - 1]
-        close_layout(&self.f)
+        self.free_layout()
         self.n_left -= 1
         free(message.values)
         message.values = NULL
@@ -926,6 +931,7 @@ cdef class BeliefBucket(LargeBucket):
     def __dealloc__(self):
         if self.is_open:
             self.beliefs.busy = False
+            self.beliefs.free_layout()
 
     def run(self, Py_ssize_t first, Py_ssize_t last):
         """Compute the beliefs of the blocks from ``first`` to ``last`` - 1, which must belong to one slice.
