@@ -103,9 +103,10 @@ cdef inline bint is_adjacent(const EliminationGraph* g, int32_t a, int32_t b) no
 cdef int insert(EliminationGraph* g, int32_t a, int32_t b) except -1 nogil:
     """Add ``b`` to the neighbours of ``a``."""
     cdef Py_ssize_t at = first_not_below(g.neighbours[a], 0, g.degree[a], b)
-    cdef size_t size = 2 * <size_t> g.room[a] * sizeof(int32_t)
+    cdef size_t size
     if g.degree[a] == g.room[a]:
-        g.neighbours[a] = <int32_t*> require_memory(realloc(g.neighbours[a], size), 1, size)
+        size = 2 * <size_t> g.room[a] * sizeof(int32_t)
+        g.neighbours[a] = <int32_t*> require_memory(realloc(g.neighbours[a], size), 2 * g.room[a], sizeof(int32_t))
         g.room[a] *= 2
     memmove(g.neighbours[a] + at + 1, g.neighbours[a] + at, (g.degree[a] - at) * sizeof(int32_t))
     g.neighbours[a][at] = b
