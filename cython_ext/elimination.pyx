@@ -36,6 +36,11 @@ cdef enum:
     COMBINED_PART = 32   # a table merged from several factors has at most 1/32 as many cells as its bucket has rows
     COMBINED_ROWS = 64   # or at most this many cells, if that is more
 
+# What needs memory, in errors.
+cdef const char* BUCKETS = b"the buckets of a graph; condition on some variables, or use a sampler"
+cdef const char* MESSAGES = b"the messages of a graph; condition on some variables, or use a sampler"
+cdef const char* MARGINALS = b"the marginals of a graph; condition on some variables, or use a sampler"
+
 cdef double LINEAR_RANGE = 300.0  # tables that span fewer nats are stored as potentials, others as logarithms
 cdef double BUCKET_RANGE = 600.0  # potentials of tables that together span fewer nats multiply without underflow
 
@@ -157,7 +162,7 @@ cdef inline int64_t next_place(int64_t place, int32_t* digits, const int32_t* si
 cdef int allocate_block(BucketLayout* f) except -1 nogil:
     """Allocate the cells of a block and the inputs."""
     cdef int64_t cells = f.inner * f.n_states * sizeof(double)
-    f.cells = <double*> allocate(cells + f.n_inputs * sizeof(BucketInput), 1)
+    f.cells = <double*> allocate(cells + f.n_inputs * sizeof(BucketInput), 1, BUCKETS)
     f.inputs = <BucketInput*> (f.cells + f.inner * f.n_states)
     return 0
 
@@ -183,7 +188,7 @@ cdef int lay_out_block(const BucketLayout* f, BucketInput* table) except -1 nogi
     table.pattern = ADJACENT if adjacent else CONSTANT if constant else GATHER
     if adjacent:
         return 0
-    table.index = <int32_t*> allocate(f.inner, sizeof(int32_t))
+    table.index = <int32_t*> allocate(f.inner, sizeof(int32_t), BUCKETS)
     memset(digits, 0, sizeof(digits))
     for b in range(f.inner):
         table.index[b] = <int32_t> place
@@ -193,7 +198,7 @@ cdef int lay_out_block(const BucketLayout* f, BucketInput* table) except -1 nogi
 
 cdef double* logarithms(const Table* table) except NULL nogil:
     """Return a copy of a table as logarithms."""
-    cdef double* logs = <double*> allocate(table.length, sizeof(double))
+    cdef double* logs = <double*> allocate(table.length, sizeof(double), BUCKETS)
     cdef int64_t k
     for k in range(table.length):
         logs[k] = log(table.values[k])
@@ -261,8 +266,8 @@ cdef class CompiledBucketTree:
             require(table_at_[f + 1] - table_at_[f] == cells,
                     "a table must have one cell for each joint state of its variables")
         self.n, self.n_factors = n, n_factors
-        self.nodes = <Node*> allocate_zeroed(n, sizeof(Node))
-        self.tables = <Table*> allocate_zeroed(n_factors + 1, sizeof(Table))
+        self.nodes = <Node*> allocate_zeroed(n, sizeof(Node), BUCKETS)
+        self.tables = <Table*> allocate_zeroed(n_factors + 1, sizeof(Table), BUCKETS)
         self.table_of_factor_, self.scopes_of_tables = np.zeros(n_factors, np.int64), []
         self.build(sizes_, order_, position, scope_at_, scopes_, table_at_, tables_)
 
@@ -323,7 +328,7 @@ cdef class CompiledBucketTree:
                 f = next_factor[f]
             require(n_axes <= MOST_AXES, "a separator has too many variables")
             node.variable, node.n_states, node.n_axes, node.n_rows = v, sizes[v], n_axes, 1
-            node.separator = <int32_t*> allocate(2 * n_axes, sizeof(int32_t))
+            node.separator = <int32_t*> allocate(2 * n_axes, sizeof(int32_t), BUCKETS)
             node.widths = node.separator + n_axes
             for at in range(n_axes):
                 u = separator[at]
@@ -337,7 +342,7 @@ cdef class CompiledBucketTree:
                                   sizes)
             node.n_inputs = n_messages + self.n_tables - f
             # A bucket without inputs gets the table of ones.
-            node.sources = <int64_t*> allocate_zeroed(max(node.n_inputs, 1) * (1 + n_axes), sizeof(int64_t))
+            node.sources = <int64_t*> allocate_zeroed(max(node.n_inputs, 1) * (1 + n_axes), sizeof(int64_t), BUCKETS)
             node.strides = node.sources + max(node.n_inputs, 1)
             b, at = first_message[place], 0
             while b >= 0:
@@ -370,7 +375,7 @@ cdef class CompiledBucketTree:
         """Append a table of ones for buckets without inputs."""
         cdef Py_ssize_t place, x
         cdef Table* ones = &self.tables[self.n_tables]
-        ones.values = <double*> allocate(self.most_states, sizeof(double))
+        ones.values = <double*> allocate(self.most_states, sizeof(double), BUCKETS)
         ones.length = self.most_states
         for x in range(self.most_states):
             ones.values[x] = 1
@@ -440,7 +445,7 @@ cdef class CompiledBucketTree:
         cdef double top
         cdef Table* table = &self.tables[self.n_tables]
         require(cells <= MOST_CELLS, "the product of factors must have at most 2^40 cells")
-        table.values = <double*> allocate_zeroed(cells, sizeof(double))
+        table.values = <double*> allocate_zeroed(cells, sizeof(double), BUCKETS)
         table.length, table.in_logs = cells, True
         scope = []
         for a in range(node.n_axes):
@@ -506,7 +511,7 @@ cdef class CompiledMessages:
         self.tree, self.maximised, self.total = tree, maximise, tree.offset
         self.is_impossible = tree.is_impossible
         self.offsets = np.zeros(tree.n)
-        self.tables = <Table*> allocate_zeroed(tree.n, sizeof(Table))
+        self.tables = <Table*> allocate_zeroed(tree.n, sizeof(Table), MESSAGES)
 
     def __dealloc__(self):
         cdef Py_ssize_t b
@@ -567,7 +572,7 @@ cdef class CompiledMessages:
         cdef Table* message = &self.tables[self.n_done]
         free(message.values)
         message.values = NULL
-        message.values = <double*> allocate(node.n_rows, sizeof(double))
+        message.values = <double*> allocate(node.n_rows, sizeof(double), MESSAGES)
         message.length, message.in_logs = node.n_rows, self.needs_logs(node)
         return self.open_layout(&self.f, node, message.in_logs)
 
@@ -764,8 +769,8 @@ cdef class Beliefs:
                 "the messages must be complete, and they must be sums that no other pass has used")
         self.messages, self.with_tables, self.n_left = messages, with_tables, messages.tree.n
         self.marginals_ = np.zeros(messages.tree.state_at[messages.tree.n])
-        self.separators = <double**> allocate_zeroed(messages.tree.n, sizeof(double*))
-        self.tables = <double**> allocate_zeroed(messages.tree.n_tables, sizeof(double*))
+        self.separators = <double**> allocate_zeroed(messages.tree.n, sizeof(double*), MARGINALS)
+        self.tables = <double**> allocate_zeroed(messages.tree.n_tables, sizeof(double*), MARGINALS)
         messages.is_used = True
 
     def __dealloc__(self):
@@ -822,7 +827,7 @@ cdef class Beliefs:
                 continue
             free(output[0])
             output[0] = NULL
-            output[0] = <double*> allocate_zeroed(self.messages.input(node, i).length, sizeof(double))
+            output[0] = <double*> allocate_zeroed(self.messages.input(node, i).length, sizeof(double), MARGINALS)
             self.f.inputs[i].output = output[0]
         return 0
 

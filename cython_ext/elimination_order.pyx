@@ -24,6 +24,7 @@ from heap cimport Heap, remove_item, set_key
 from herdner._ext.memory cimport owned, require
 
 cdef double UNITS = 256  # weights of variables are multiples of 1 / UNITS, so that sums of costs are exact
+cdef const char* ORDER = b"an elimination order; make the graph smaller, or use a sampler"
 
 
 # Graphs ---------------------------------------------------------------------------------------------------------------
@@ -46,19 +47,19 @@ cdef int fill_graph(EliminationGraph* g, starts_, neighbours_, Py_ssize_t n) exc
     require(starts.shape[0] == n + 1 and n < <int64_t> 1 << 31 and starts[0] == 0
             and starts[n] == neighbours.shape[0], "starts and neighbours do not fit each other")
     g.n, g.heap.size, g.work = n, 0, 0
-    g.neighbours = <int32_t**> allocate_zeroed(n, sizeof(int32_t*))
-    g.degree = <int32_t*> allocate(n, sizeof(int32_t))
-    g.room = <int32_t*> allocate(n, sizeof(int32_t))
-    g.heap.place = <int32_t*> allocate(n, sizeof(int32_t))
-    g.heap.items = <int32_t*> allocate(n, sizeof(int32_t))
-    g.heap.key = <double*> allocate(n, sizeof(double))
+    g.neighbours = <int32_t**> allocate_zeroed(n, sizeof(int32_t*), ORDER)
+    g.degree = <int32_t*> allocate(n, sizeof(int32_t), ORDER)
+    g.room = <int32_t*> allocate(n, sizeof(int32_t), ORDER)
+    g.heap.place = <int32_t*> allocate(n, sizeof(int32_t), ORDER)
+    g.heap.items = <int32_t*> allocate(n, sizeof(int32_t), ORDER)
+    g.heap.key = <double*> allocate(n, sizeof(double), ORDER)
     for v in range(n):
         require(0 <= starts[v] <= starts[v + 1] <= neighbours.shape[0] and starts[v + 1] - starts[v] < n,
                 "starts must ascend, and a vertex has fewer neighbours than there are vertices")
         g.heap.place[v] = -1
         g.degree[v] = <int32_t> (starts[v + 1] - starts[v])
         g.room[v] = g.degree[v] + 4
-        g.neighbours[v] = <int32_t*> allocate(g.room[v], sizeof(int32_t))
+        g.neighbours[v] = <int32_t*> allocate(g.room[v], sizeof(int32_t), ORDER)
         for e in range(starts[v], starts[v + 1]):
             require(0 <= neighbours[e] < n and neighbours[e] != v
                     and (e == starts[v] or neighbours[e - 1] < neighbours[e]),
@@ -103,10 +104,9 @@ cdef inline bint is_adjacent(const EliminationGraph* g, int32_t a, int32_t b) no
 cdef int insert(EliminationGraph* g, int32_t a, int32_t b) except -1 nogil:
     """Add ``b`` to the neighbours of ``a``."""
     cdef Py_ssize_t at = first_not_below(g.neighbours[a], 0, g.degree[a], b)
-    cdef size_t size
     if g.degree[a] == g.room[a]:
-        size = 2 * <size_t> g.room[a] * sizeof(int32_t)
-        g.neighbours[a] = <int32_t*> require_memory(realloc(g.neighbours[a], size), 2 * g.room[a], sizeof(int32_t))
+        g.neighbours[a] = <int32_t*> require_memory(
+            realloc(g.neighbours[a], 2 * <size_t> g.room[a] * sizeof(int32_t)), ORDER)
         g.room[a] *= 2
     memmove(g.neighbours[a] + at + 1, g.neighbours[a] + at, (g.degree[a] - at) * sizeof(int32_t))
     g.neighbours[a][at] = b
@@ -514,6 +514,8 @@ def find_block(starts, neighbours, const double[::1] log_sizes not None, Py_ssiz
             for e in range(n_block):
                 is_missing[block[e]] = 0
         return array[:n_block]
+    except MemoryError:
+        raise MemoryError("no memory for a block of variables; use the backend 'gibbs'") from None
     finally:
         free_graph(&g)
         free_graph(&by_degree)
