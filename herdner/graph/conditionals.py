@@ -112,7 +112,7 @@ class Conditionals:
             uint8[V // size]. All factors are pairs.
         """
         batches = np.repeat(np.arange(len(self.sizes), dtype=np.int32) // size, np.diff(self.starts))
-        dependent = np.bincount(batches[batches == self.others // size], minlength=len(self.sizes))
+        dependent = np.bincount(batches[batches == self.others // size], minlength=len(self.sizes) // size + 1)
         return (dependent[: len(self.sizes) // size] == 0).astype(np.uint8)
 
 
