@@ -88,7 +88,8 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
     nearest, joins = np.full(n, -1, np.int32), np.zeros(n, np.uint8)
     for group in compiled.factors:
         if group.arity == 2:
-            left, right = group.scopes.min(axis=1), group.scopes.max(axis=1)
+            first, second = group.scopes[:, 0], group.scopes[:, 1]
+            left, right = np.minimum(first, second), np.maximum(first, second)
             is_next = left == right - 1
             joins[right[is_next]] = 1
             np.maximum.at(nearest, right[~is_next], left[~is_next])
