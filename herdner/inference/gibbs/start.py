@@ -89,7 +89,7 @@ def probable_state(compiled: TableGraph, marginals: Floats, backend: str) -> Int
 
 
 def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32s:
-    """Return ``state`` if -inf entries allow it, else an allowed joint state near it.
+    """Return an allowed joint state near ``state``; a state that -inf entries allow is returned unchanged.
 
     If `resolve_conflicts` finds no allowed state on a set of chains, the result is the best state of the chains. On
     other graphs a solver for satisfiability searches for an allowed state, if the extra ``sat`` is installed.
@@ -107,7 +107,7 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
         UnsupportedGraph: No allowed state was reached on a graph that is not a set of chains.
         ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
     """
-    if compiled.graph.log_potential(state) > -np.inf:
+    if compiled.graph.log_potential(state) != -np.inf:
         return state
     repaired = resolve_conflicts(compiled, state, key)
     if repaired is not None:
