@@ -106,15 +106,19 @@ cdef inline bint add_neighbour(int32_t[:, ::1] neighbours, int64_t here, int32_t
 
 
 def add_rows(double[:, ::1] totals, to, table_of, const double[:] scale, const double[:, ::1] rows):
-    """Add ``scale[f] * rows[table_of[f]]`` to the first columns of ``totals[to[f]]`` for each f in order."""
+    """Add ``scale[f] * rows[table_of[f]]`` to the first columns of ``totals[to[f]]`` for each f in order.
+
+    If ``table_of`` is None, row f is ``rows[f]``.
+    """
     cdef const int32_t[:] place = own(to, np.int32, 1, "to", strided=True)
-    cdef const int32_t[:] table = own(table_of, np.int32, 1, "table_of", strided=True)
+    cdef bint has_tables = table_of is not None
+    cdef const int32_t[:] table = own(table_of, np.int32, 1, "table_of", strided=True) if has_tables else place
     cdef int64_t f, j
     cdef const double *row
     cdef double *total
     require(0 < rows.shape[1] <= totals.shape[1] or not place.shape[0], "totals must have a column for each of rows")
     with nogil:
         for f in range(place.shape[0]):
-            row, total = &rows[table[f], 0], &totals[place[f], 0]
+            row, total = &rows[table[f] if has_tables else f, 0], &totals[place[f], 0]
             for j in range(rows.shape[1]):
                 total[j] += scale[f] * row[j]

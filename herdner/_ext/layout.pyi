@@ -9,7 +9,7 @@ def order_paths(
 def add_rows(
     totals: NDArray[np.float64],
     to: NDArray[np.int32],
-    table_of: NDArray[np.int32],
+    table_of: NDArray[np.int32] | None,
     scale: NDArray[np.float64],
     rows: NDArray[np.float64],
 ) -> None: ...

@@ -154,7 +154,7 @@ def group_counts(
         return np.zeros(group.tables.shape)
     counts = np.zeros(group.rows.shape)
     rows = np.ascontiguousarray(rows).reshape(len(group), -1)
-    layout.add_rows(counts, group.table_of_factor, np.arange(len(group), dtype=np.int32), group.scale, rows)
+    layout.add_rows(counts, group.table_of_factor, None, group.scale, rows)
     return counts.reshape(group.tables.shape)
 
 
