@@ -693,18 +693,32 @@ cdef class CompiledMessages:
 cdef class LargeBucket:
     """A large bucket that is processed in pieces, possibly by several threads."""
     cdef BucketLayout* f
-    cdef readonly Py_ssize_t n_blocks  # a call may take some of them
-    cdef readonly Py_ssize_t n_slices  # of equally many blocks; a call may take blocks of one. 0: of any blocks
-    cdef readonly double n_cells       # of the bucket
+    cdef Py_ssize_t n_blocks_, n_slices_
+    cdef double n_cells_
     cdef bint is_open
-    cdef Py_ssize_t n_running          # calls in progress, in any thread
+    cdef Py_ssize_t n_running  # calls in progress, in any thread
+
+    @property
+    def n_blocks(self):
+        """Number of blocks; a call may take some of them."""
+        return self.n_blocks_
+
+    @property
+    def n_slices(self):
+        """Number of slices of equally many blocks; a call may take blocks of one. 0: calls may take any blocks."""
+        return self.n_slices_
+
+    @property
+    def n_cells(self):
+        """Number of cells of the bucket."""
+        return self.n_cells_
 
     cdef void open(self, BucketLayout* f) noexcept:
         self.f, self.is_open = f, True
-        self.n_blocks, self.n_cells = f.outer, <double> f.outer * f.inner * f.n_states
+        self.n_blocks_, self.n_cells_ = f.outer, <double> f.outer * f.inner * f.n_states
 
     cdef int require_blocks(self, Py_ssize_t first, Py_ssize_t last) except -1:
-        return require(self.is_open and 0 <= first <= last <= self.n_blocks, "the blocks do not exist")
+        return require(self.is_open and 0 <= first <= last <= self.n_blocks_, "the blocks do not exist")
 
     cdef int require_complete(self) except -1:
         return require(self.is_open and not self.n_running, "the bucket is closed, or a thread computes its blocks")
@@ -929,7 +943,7 @@ cdef class BeliefBucket(LargeBucket):
         while a >= 0 and not self.is_sliced[a]:
             self.n_after *= self.f.sizes[a]
             a -= 1
-        self.n_slices, self.sums = n_slices, np.zeros((n_slices, self.f.n_states))
+        self.n_slices_, self.sums = n_slices, np.zeros((n_slices, self.f.n_states))
         self.copies = np.zeros((n_slices, self.copy_at[self.f.n_inputs]))
         return 0
 
@@ -944,7 +958,7 @@ cdef class BeliefBucket(LargeBucket):
         The blocks are counted slice by slice.
         """
         cdef BucketLayout f
-        cdef Py_ssize_t slice_, per_slice = self.n_blocks // self.n_slices, i, at, n
+        cdef Py_ssize_t slice_, per_slice = self.n_blocks_ // self.n_slices_, i, at, n
         self.require_blocks(first, last)
         if first == last:
             return
@@ -989,10 +1003,10 @@ cdef class BeliefBucket(LargeBucket):
         self.is_open = self.beliefs.busy = False
         marginal = self.beliefs.marginal()
         for x in range(self.f.n_states):
-            for s in range(self.n_slices):
+            for s in range(self.n_slices_):
                 marginal[x] += self.sums[s, x]
         for i in range(self.f.n_inputs):
-            for s in range(self.n_slices):
+            for s in range(self.n_slices_):
                 for k in range(self.copy_at[i], self.copy_at[i + 1]):
                     self.f.inputs[i].output[k - self.copy_at[i]] += self.copies[s, k]
         self.beliefs.close_bucket()
