@@ -191,7 +191,7 @@ cdef class FactorMessages:
         return np.array(self.probabilities)
 
     def log_z(self):
-        """Return Bethe's approximation of log Z, or its tree-reweighted version (sums only).
+        """Return the Bethe approximation of log Z, or its tree-reweighted version (sums only).
 
         It is the sum of the log-partition functions of the beliefs of factors and variables, minus those of the slots,
         in which the scales of the messages cancel (Yedidia, Freeman and Weiss 2005).

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DEFAULT_SECONDS = 60.0
 _RESERVE_SECONDS = 1.0  # for the start of the process and the output
 _MOST_SHOWN = 8  # factors or variables in a message
-_BETHE = "Bethe's approximation of log10 Z, which is exact if the factors form no cycles"
+_BETHE = "the Bethe approximation of log10 Z, which is exact if the factors form no cycles"
 _LOG_Z_NOTES = {
     "belief-propagation": _BETHE, "mean-field": "a lower bound on log10 Z", "sum-product": _BETHE
 }  # fmt: skip

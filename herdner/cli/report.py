@@ -140,8 +140,8 @@ def _parse_files(
     pair = [] if before is None or after is None else [before, after]
     if len(files) > 1:
         raise UsageError(
-            f"expected one file of gold documents, got {len(files)}; name files of predictions as in --predictions"
-            f" {files[1]}"
+            f"expected one file of gold documents, got {len(files)}; put --predictions before each file of"
+            f" predictions, as in --predictions {files[1]}"
         )
     if predictions and pair:
         raise UsageError("--predictions cannot be combined with --before and --after; leave out one of them")
@@ -154,7 +154,7 @@ def _parse_files(
                 f"--name: expected one name for each file of predictions ({len(sources) - 1}), got {len(names)}"
             )
         if len(set(names)) < len(names):
-            raise UsageError(f"--name: the names of the files of predictions must differ, got {', '.join(names)}")
+            raise UsageError(f"--name: each file of predictions must have a different name, got {', '.join(names)}")
         return sources, list(names)
     short = ["before", "after"] if pair else [Path(source.path).name for source in sources[1:]]
     is_unique = len(set(short)) == len(short)

@@ -90,8 +90,8 @@ def _check_map(path: str, mapped: PseudonymMap, map_path: str) -> None:
         raise ValueError(f"{path}: unknown content; expected a file that `herdner pseudonymise --standoff` has written")
     if match[1] != mapped.id:
         raise ValueError(
-            f"{path}: was written with the pseudonym map {match[1]}, but {map_path} is the pseudonym map {mapped.id};"
-            f" set --map to the file of the map {match[1]}"
+            f"{path}: the file was written with the pseudonym map {match[1]}, but {map_path} is the pseudonym map"
+            f" {mapped.id}; set --map to the file of the map {match[1]}"
         )
 
 
@@ -114,7 +114,7 @@ def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, strea
         more = ", ..." if len(restorer.unknown) > MAX_UNKNOWN else ""
         status.fail(f"{name}: {listed}{more}: not in the map, so not replaced; check that --map fits this text")
     elif not restorer.n_restored:
-        print_note(f"{name}: contains no pseudonym of the map; nothing is changed")
+        print_note(f"{name}: the file contains no pseudonym of the map; nothing is changed")
 
 
 def _restored_pieces(each: CommandInput, restorer: Restorer, encoding: str, status: RunStatus) -> Iterator[str]:

@@ -65,7 +65,7 @@ def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
 def _problem(file: CorpusFile, path: Path) -> str | None:
     try:
         if path.is_file() and path.stat().st_size != file.size:  # cheaper than reading it
-            return f"{path}: has {path.stat().st_size} bytes, expected {file.size}"
+            return f"{path}: the file has {path.stat().st_size} bytes, expected {file.size}"
         size, sha256 = checksum(path)
     except FileNotFoundError:
         return f"{path}: missing"

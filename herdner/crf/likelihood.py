@@ -50,7 +50,7 @@ class Borders:
 
     @staticmethod
     def free(n_tags: int) -> Borders:
-        """Return borders that allow every tag sequence: all log-potentials are 0.
+        """Return log-potentials that are all 0, so that every tag sequence is allowed.
 
         Args:
             n_tags: Number of tags.

@@ -1,4 +1,4 @@
-"""Bounding boxes for chains with links: elementwise bounds on messages that hold for all states outside the chain.
+"""Bounding boxes for chains joined by links: bounds on messages that hold for all states outside the chain.
 
 A box contains the logarithm of a positive function of a state, up to a constant, between ``low`` and ``high`` (Ihler,
 Fisher and Willsky 2005; Mooij and Kappen 2009). The message of a link is a row of its table, or a mean of rows. Its box

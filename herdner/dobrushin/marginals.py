@@ -1,4 +1,4 @@
-"""Bounds on the marginals of linked chains, and on the errors of approximate marginals."""
+"""Bounds on the marginals of chains joined by links, and on the errors of approximate marginals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MarginalBounds:
 
 
 def marginal_bounds(graph: Graph) -> MarginalBounds:
-    """Return lower and upper bounds on the marginals of chains with links.
+    """Return lower and upper bounds on the marginals of a graph of chains joined by links.
 
     Remove a chain A from the graph. The remaining graph contributes a function F of the states at the ends of A's
     links. If one of these states changes and the others stay fixed, F changes by a ratio of means: the mean of

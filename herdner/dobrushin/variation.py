@@ -276,10 +276,10 @@ def marginal_bound(
 def weighted_bound(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance, n_steps: int | None = None
 ) -> float:
-    """Bound the total variation error after a scan, weighted by the importances d (DoGS17, Definition 4).
+    """Bound the weighted total variation error after a scan (DoGS17, Definition 4).
 
-    The bound is at most the sum of d. It also bounds the error in the mean of any function that changes by at most d_i
-    when variable i changes.
+    The weight d_i of variable i is its value in ``importance``. The bound is at most the sum of d. It also bounds
+    the error in the mean of any function that changes by at most d_i when variable i changes.
 
     Args:
         influence: The influence bound.

@@ -20,10 +20,10 @@ _N_SHOWN = 24  # number of characters that an error message shows of each text
 
 @dataclass(frozen=True)
 class AlignedDocuments:
-    """Gold documents with predicted entities in place of the gold entities, and counts of the changes made.
+    """Gold documents with predicted entities, and the numbers of documents and entities changed or left out.
 
     Attributes:
-        documents: Gold documents with the predicted entities and without tags.
+        documents: Gold documents with the predicted entities in place of the gold entities, without tags.
         n_retokenized: Number of documents whose tokens differed from the gold tokens.
         n_widened: Number of entities that were widened to the boundaries of gold tokens.
         n_dropped: Number of entities that were left out because they touch no gold token, or only gold tokens of other

@@ -99,10 +99,10 @@ class ReducedGraph:
         return self._graph((scope, table, 1.0) for scope, table in zip(self.scopes, self.tables, strict=True))
 
     def restrict(self, groups: Sequence[TableFactors]) -> FactorGraph:
-        """Restrict all factors to the possible states of the remaining variables, without adding factors to each other.
+        """Restrict the original factors to the variables and states of the reduced graph. No factors are merged.
 
-        The sum of a large and a small log-potential loses digits of the small one. The tables of this reduced graph are
-        such sums, so they are no basis for sound bounds on influences.
+        The tables of the reduced graph itself are sums of log-potentials of several factors. The sum of a large and a
+        small log-potential loses digits of the small one, so these tables are no basis for sound bounds on influences.
 
         Args:
             groups: The factors of the original graph.
@@ -427,7 +427,7 @@ class EliminationOrder:
 
     @classmethod
     def of(cls, search: loops.GreedyOrder, starts: Int64s, neighbours: Int32s) -> EliminationOrder:
-        """Return the elimination order that a search found, with its cost; the cost is infinite if it found none.
+        """Return the elimination order that a search found, with its cost. If the search failed, the cost is infinite.
 
         Args:
             search: The search. If it found no order, its first variables are followed by the others.
@@ -443,7 +443,7 @@ class EliminationOrder:
 
 
 def _log2_cells(search: loops.GreedyOrder) -> float:
-    """Return log2 of the number of table cells of the order that a search found; infinity if it found none."""
+    """Return log2 of the number of table cells of the order that a search found; infinity if it failed."""
     return math.inf if search.is_hopeless or search.n_ordered < len(search.order) else math.log2(search.cells + 1)
 
 

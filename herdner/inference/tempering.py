@@ -99,7 +99,7 @@ def affordable_whole_log2_cells(seconds: float, n_chains: int) -> float:
     """Return log2 of the largest number of cells of a block with all variables that time and memory allow.
 
     Args:
-        seconds: The time limit of one ensemble in seconds; infinity is no limit.
+        seconds: The time limit of one `Ensemble` in seconds; infinity is no limit.
         n_chains: Number of ensembles, which have tables of their own.
     """
     if seconds == math.inf:
@@ -109,7 +109,7 @@ def affordable_whole_log2_cells(seconds: float, n_chains: int) -> float:
 
 
 def set_up_seconds(reduced: ReducedGraph) -> float:
-    """Return the approximate time to build one ensemble of a graph, in seconds.
+    """Return the approximate time in seconds to build an `Ensemble`, the replicas of a graph at several temperatures.
 
     Args:
         reduced: The graph.

@@ -144,7 +144,7 @@ class FeaturePlan:
     def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
         """Return two lists: templates with a single item whose attribute depends only on the word, and all others."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
-            raise ValueError(f"feature plan: the attributes in `elsewhere` must differ, got {self.elsewhere!r:.80}")
+            raise ValueError(f"feature plan: `elsewhere` must not repeat an attribute, got {self.elsewhere!r:.80}")
         n_items = len(self.templates) + sum(template.count("|") for template in self.templates)
         if len(self.templates) > MAX_TEMPLATES or n_items > MAX_ITEMS:
             raise ValueError(

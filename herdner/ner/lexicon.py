@@ -63,10 +63,10 @@ class WordValues:
 
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:
-        """Build a lookup table from hashes in any order. If words have equal hashes, only the first word is stored.
+        """Build a table that maps the hash of each word to its value. Of words with equal hashes, the first is stored.
 
         Args:
-            keys: Hashes of the words.
+            keys: Hashes of the words, in any order.
             values: Values of the words.
 
         Returns:

@@ -94,7 +94,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
     except FileNotFoundError:
         raise ModelError(f"{path}: no such model file") from None
     except IsADirectoryError:
-        raise ModelError(f"{path}: is a directory, not a model file") from None
+        raise ModelError(f"{path}: the path is a directory, not a model file") from None
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     if sorted(arrays) != header.get("arrays"):

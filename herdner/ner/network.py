@@ -122,7 +122,7 @@ class Network:
         }  # fmt: skip
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the network that a model file stores.
+        """Return the arrays of the network by name, to be stored in a model file.
 
         Returns:
             The arrays by name.

@@ -391,7 +391,7 @@ class Document:
         )  # fmt: skip
 
     def with_proposals(self, entities: Iterable[Entity]) -> Document:
-        """Return a copy of the document that is not annotated, but has ``entities`` as proposals of a model or tool.
+        """Return a copy of the document, marked as not annotated, with ``entities`` as proposals by a model or tool.
 
         Args:
             entities: Entities with character offsets, in any order.

@@ -179,7 +179,7 @@ The command at the top of this page measures all numbers of the page and writes 
 and a ratio compares two programs of the same run. Times depend on the machine, so compare ratios. The unit *exp* is
 the time of one call of the C library's `exp`, {exp:.1f} ns on this machine. Machine: {machine}.
 
-The README shows the speed of `pipe` on the documents of the corpus. Texts of 36 tokens have other speeds:
+The README shows the speed of `pipe` on the documents of `eng.testa`. Texts of 36 tokens have other speeds:
 {pipe:,.0f} tokens a second by `pipe`, and {tag:,.0f} by `tag`, which tags one text at a time.
 The command `python scripts/figures/page_pictures.py docs/pages/images --only speed` draws the ratios:
 

@@ -152,8 +152,8 @@ def test_a_missing_convergence_and_bounds_are_noted(call, files):
 def test_an_approximate_partition_function_is_noted(call, files):
     for backend, note in (
         ("mean-field", "a lower bound on log10 Z"),
-        ("sum-product", "Bethe's approximation of log10 Z, which is exact if the factors form no cycles"),
-        ("belief-propagation", "Bethe's approximation of log10 Z, which is exact if the factors form no cycles"),
+        ("sum-product", "the Bethe approximation of log10 Z, which is exact if the factors form no cycles"),
+        ("belief-propagation", "the Bethe approximation of log10 Z, which is exact if the factors form no cycles"),
     ):
         assert f"{backend}: the result is {note}\n" in call("infer", files[1], "--task", "PR", "-b", backend).err
         assert "the result is" not in call("infer", files[1], "--task", "MAR", "-b", backend).err

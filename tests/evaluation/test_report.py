@@ -193,7 +193,7 @@ BAD = {
     "two gold files": (
         ["{0}/after.jsonl"],
         2,
-        "expected one file of gold documents, got 2; name files of predictions as",
+        "expected one file of gold documents, got 2; put --predictions before each file of",
     ),
     "two syntaxes": (
         ["--predictions", "{0}/after.jsonl", "--before", "{0}/after.jsonl", "--after", "{0}/after.jsonl"],

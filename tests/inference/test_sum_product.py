@@ -1,4 +1,4 @@
-"""Sum-product: exact on forests of chains, a fixed point of Bethe's free energy elsewhere, never NaN."""
+"""Sum-product: exact on forests of chains, a fixed point of the Bethe free energy elsewhere, never NaN."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_links_that_say_nothing_change_no_bit():
 
 
 def bethe(graph, beliefs, pairs):
-    """Return Bethe's log Z from the beliefs of variables and of pairs (Wainwright and Jordan 2008, eq. 4.29).
+    """Return the Bethe log Z from the beliefs of variables and of pairs (Wainwright and Jordan 2008, eq. 4.29).
 
     No two factors join the same variables.
     """

@@ -272,7 +272,7 @@ BREAKAGES = {
     "labels one text": (header_with(tags="OSB"), "list of strings"),
     "truth in words": (header_with(constrained="false"), "constrained must be true or false"),
     "gazetteers one text": (header_with(gazetteers="city"), "list of strings"),
-    "elsewhere twice": (header_with(plan={**PLAN, "elsewhere": ["lower"] * 1000}), "must differ"),
+    "elsewhere twice": (header_with(plan={**PLAN, "elsewhere": ["lower"] * 1000}), "must not repeat an attribute"),
     "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
     "label out of range": (array_as("feature_tags", np.full(1, 9, np.uint8)), "contradict each other"),
     "sizes below 0": (array_as("feature_sizes", np.array([-1, 2] * 20)), "feature_sizes of type int64"),

@@ -20,7 +20,7 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class BlockedGibbs:
-    """Blocked Gibbs sampling for chains with links: each update draws several consecutive variables jointly.
+    """Blocked Gibbs sampling for chains joined by links: each update draws several consecutive variables jointly.
 
     A block is a sequence of consecutive variables. Each variable is joined to its predecessor and to no other earlier
     variable of the block. If a link joins two variables of a sequence, the sequence is divided before the later

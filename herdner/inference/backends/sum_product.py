@@ -32,7 +32,7 @@ BLOCK = 1 << 16  # number of variables that are decoded at a time
 
 @dataclass(frozen=True, slots=True)
 class SumProduct:
-    """Loopy sum-product: marginals of chains with links by message passing. It is exact on graphs without cycles.
+    """Loopy sum-product: marginals of chains joined by links, by message passing. It is exact on graphs without cycles.
 
     Edges between consecutive variables form chains, which are smoothed exactly by forward-backward. All other edges
     are links, which pass messages between the chains (Sutton and McCallum 2004, Sec. 3; tree-based reparametrisation of

@@ -276,7 +276,7 @@ class Arrays:
 class Run:
     """One run of a sampler (a Markov chain).
 
-    The caller advances the run by one piece, a number of updates, at a time.
+    The caller advances the run in pieces. A piece is a number of updates.
 
     Attributes:
         setup: The setup that all runs share.
@@ -324,7 +324,7 @@ class Run:
         return self.n_updates == self.setup.n_steps * self.setup.plan.n_sweeps
 
     def begin_piece(self) -> tuple[int, int]:
-        """Prepare the next piece of the run, which is short, so that the caller can soon respond to Ctrl-C.
+        """Prepare the next piece: a number of updates so small that the caller can soon respond to Ctrl-C.
 
         Returns:
             The first update of the piece, and the update after the piece, for `loops.Engine.advance`.
@@ -337,7 +337,7 @@ class Run:
         return start, end
 
     def end_piece(self, fault: int, variable: int, is_shared: bool = False) -> None:
-        """Check the result of a piece, and choose the length of the next piece.
+        """Raise the error of a piece if it failed, and choose the number of updates of the next piece.
 
         Args:
             fault: Code of the fault; 0 is success.

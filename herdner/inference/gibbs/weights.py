@@ -187,7 +187,7 @@ def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
 
 
 def block_weights(plan: Plan, sizes: Int32s) -> Weights:
-    """Return the layout of the herding weights for blocked Gibbs sampling: a hash table of rows of weights.
+    """Return the layout of the herding weights for blocked Gibbs sampling. They are stored in the rows of a hash table.
 
     A variable has a row for each pair of a state of the next variable in its block and a joint state of the block's
     neighbours, if this pair occurs.

@@ -94,7 +94,7 @@ def read_group(doc: Doc, key: str, scores_key: str, overlaps: str) -> DocEntitie
         first, second = (spans[i] for i in overlap)
         raise ValueError(
             f'spans {first.text!r:.60} and {second.text!r:.60} in doc.spans[{key!r}] overlap: set overlaps to "best" in'
-            " the configuration, or call spacy.util.filter_spans before"
+            " the configuration, or remove overlapping spans by spacy.util.filter_spans in an earlier component"
         )
     if overlap is not None:
         order = _best_spans(spans, confidences)

@@ -329,7 +329,7 @@ class ConsistencyTask(NamedTuple):
         return scores, confidences
 
     def agreed_names(self, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-        """Return, for each name, whether links join tokens to it, also indirectly, and all of them have its label.
+        """Find the names with links whose directly and indirectly linked tokens all have the label of the name.
 
         Args:
             links: int32[F, 2], linked tokens of each rule.

@@ -113,10 +113,10 @@ def relabel_short_forms(document: Document) -> Document:
 
 
 def _families(document: Document) -> set[int]:
-    """Return the indices of organisations and places such as "the Kellers": a plural of a person's last word.
+    """Return the indices of spans such as "the Kellers", which are tagged as organisations or places but name a family.
 
-    A name of several words that ends in the plural ("Cleveland Browns") shows that the plural is an organisation. Known
-    names stay.
+    Such a span is one word after "the", the plural of the last word of a person's name in the document. A longer name
+    that ends in the plural ("Cleveland Browns") shows that the plural is an organisation. Known names are left out.
     """
     spans, tokens = document.spans or (), document.tokens
     plurals = [

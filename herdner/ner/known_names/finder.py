@@ -155,11 +155,11 @@ def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> 
 def disjoint_spans(
     spans: Iterable[tuple[int, int]], constraints: Container[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
-    """Select disjoint spans. Constraints take precedence, then longer spans, then earlier spans.
+    """Select disjoint spans. Spans in ``constraints`` take precedence, then longer spans, then earlier spans.
 
     Args:
         spans: Start and end of each span.
-        constraints: Those of the spans that are constraints.
+        constraints: Those of the spans that match a known name with the strength ``inf``.
 
     Returns:
         Start and end of each selected span, in the order of their precedence.

@@ -65,7 +65,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
         except OSError as error:  # such as a name of 1000 characters
             raise FormatError(f"{str(path)[:80]}: {error.strerror}") from None
         if is_folder:
-            raise FormatError(f"{path}: is a folder; give a file")
+            raise FormatError(f"{path}: the path is a folder; give a file")
     source = Source(str(path), path.name, path, None) if isinstance(path, Path) else sources(path, ())[0]
     stem = Path(strip_compression_suffix(source.name)).stem
     default = stem if _LABEL.fullmatch(stem) else None

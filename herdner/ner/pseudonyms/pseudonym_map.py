@@ -245,13 +245,13 @@ class PseudonymMap:
     def _read(cls, stream: IO[bytes]) -> PseudonymMap:
         name = str(stream.name)
         if stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):  # reading /dev/full would never end
-            raise MapError(f"{name}: is a device; a map of pseudonyms is a JSON file")
+            raise MapError(f"{name}: the path is a device; a map of pseudonyms is a JSON file")
         if (size := os.fstat(stream.fileno()).st_size) > MAX_BYTES:
-            raise MapError(f"{name}: has {size:,} bytes; a map of pseudonyms has at most {MAX_BYTES:,}")
+            raise MapError(f"{name}: the file has {size:,} bytes; a map of pseudonyms has at most {MAX_BYTES:,}")
         try:
             values: Any = json.loads(stream.read().decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError:
-            raise MapError(f"{name}: is not UTF-8 text; a map of pseudonyms is a JSON file") from None
+            raise MapError(f"{name}: the file is not UTF-8 text; a map of pseudonyms is a JSON file") from None
         except (ValueError, RecursionError) as error:
             raise MapError(f"{name}: {describe_json_error(error)}; a map of pseudonyms is a JSON file") from None
         try:
@@ -280,7 +280,7 @@ class PseudonymMap:
             cls(style or "numbered").save(path)
         with Path(path).open("rb") as stream:
             if not lock_file(stream):
-                raise MapError(f"{os.fspath(path)}: another process uses this map; wait until that process ends")
+                raise MapError(f"{os.fspath(path)}: another process is using this map; wait until that process ends")
             names = cls._read(stream)
             if style not in (None, names.style):
                 raise MapError(
@@ -315,7 +315,7 @@ class _Checkpoint:
             self.saved = self._size()
             stream = self.locks.enter_context(self.path.open("rb"))
             if not lock_file(stream):
-                raise MapError(f"{self.path}: another process uses this map; wait until that process ends")
+                raise MapError(f"{self.path}: another process is using this map; wait until that process ends")
 
 
 def _check_name(i: int, item: Any) -> MappedName:

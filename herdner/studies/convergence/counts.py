@@ -200,7 +200,7 @@ def count_visits(
 
 
 def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
-    """Return the joint distribution of a small graph, and the herding weights of one of its variables, as a `Focus`.
+    """Return the joint distribution of a small graph, and the herding weights of one of its variables.
 
     Args:
         graph: A small graph.
@@ -240,7 +240,7 @@ def _plan_for_counting(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:
 
 
 def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable: int) -> tuple[Focus, Int32s]:
-    """Return the `Focus` of ``variable``, and which of its herding weights it uses in each joint state, int32[2^V]."""
+    """Return the herding weights of ``variable``, and the index of the weight for each joint state, int32[2^V]."""
     n = len(compiled.sizes)
     sharing = blanket_sharing() if sharing is None else sharing
     dummies = plan.dummy_edges if sharing.kind == "blanket" else None

@@ -71,7 +71,7 @@ def count_recorded(
 
 
 def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
-    """Return the `Focus` of a variable (joint distribution and herding weights) in a graph with non-binary variables.
+    """Compute the joint distribution and a variable's herding weights, for graphs with non-binary variables.
 
     Args:
         compiled: The graph.
@@ -104,7 +104,7 @@ def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, varia
 
 
 def _focus_of_random_bins(joint: Floats, variable: int, n_bins: int) -> Focus:
-    """Return the `Focus` of a variable (its distribution and herding weights) under random-bin sharing.
+    """Compute the joint distribution and the herding weights of a variable under random-bin sharing.
 
     Probabilities are rounded by systematic sampling with one uniform number u.
 

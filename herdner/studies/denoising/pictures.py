@@ -155,17 +155,18 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
             with image_module.open(path) as image:
                 if image.width * image.height > MAX_PIXELS:
                     raise PictureError(
-                        f"{name}: has {image.width} x {image.height} pixels, more than {MAX_PIXELS}; split the picture"
+                        f"{name}: the picture has {image.width} x {image.height} pixels, more than {MAX_PIXELS};"
+                        " split the picture"
                     )
                 if getattr(image, "n_frames", 1) > 1:
-                    raise PictureError(f"{name}: has several pictures (frames or pages); extract one of them first")
+                    raise PictureError(f"{name}: the file has several pictures (frames or pages); extract one first")
                 return _as_picture(name, ImageOps.exif_transpose(image))
     except (PictureError, MemoryError):
         raise
     except UnidentifiedImageError:
-        raise PictureError(f"{name}: is empty, or not in a picture format that Pillow reads") from None
+        raise PictureError(f"{name}: the file is empty, or not in a picture format that Pillow reads") from None
     except image_module.DecompressionBombError:
-        raise PictureError(f"{name}: has more than {MAX_PIXELS} pixels; split the picture") from None
+        raise PictureError(f"{name}: the picture has more than {MAX_PIXELS} pixels; split the picture") from None
     except Exception as error:  # decoders raise errors of any type on broken files
         reason = str(error) or type(error).__name__
         raise PictureError(f"{name}: cannot be decoded, it may be damaged ({reason})") from None
@@ -211,8 +212,8 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
         appearance = np.array([distinct_values[0], 1.0 - float(distinct_values[0] > 0.5)])
         return Observation(np.zeros(picture.values.shape, np.int32), appearance, 2, None)
     raise PictureError(
-        f"{name}: has {len(distinct_values)} distinct values, more than the {n_labels} levels; increase --levels, or"
-        " use --noise gaussian"
+        f"{name}: the picture has {len(distinct_values)} distinct values, more than the {n_labels} levels; increase"
+        " --levels, or use --noise gaussian"
     )
 
 
@@ -281,7 +282,7 @@ def to_image(picture: Picture) -> Image.Image:
 
 def _as_picture(name: str, image: Image.Image) -> Picture:
     if image.width < 1 or image.height < 1:
-        raise PictureError(f"{name}: has no pixels")
+        raise PictureError(f"{name}: the picture has no pixels")
     image = _opaque(name, image)
     if image.mode == "P" and image.palette is not None and image.palette.mode == "RGB":
         return Picture(np.asarray(image, np.float64), bytes(image.getpalette("RGB") or b""))
@@ -290,17 +291,17 @@ def _as_picture(name: str, image: Image.Image) -> Picture:
     if image.mode.startswith("I"):
         values = np.asarray(image, np.float64) / 65535
         if values.min() < 0 or values.max() > 1:
-            raise PictureError(f"{name}: has greys of more than 16 bits; convert it to 8 or 16 bits")
+            raise PictureError(f"{name}: the picture has greys of more than 16 bits; convert it to 8 or 16 bits")
         return Picture(values)
     if image.mode == "F":
         values = np.asarray(image, np.float64)
         if not np.isfinite(values).all():
-            raise PictureError(f"{name}: has pixels that are not finite; replace them first")
+            raise PictureError(f"{name}: the picture has pixels that are not finite; replace them first")
         return Picture(values)
     rgb = image.convert("RGB")
     channels = np.asarray(rgb)
     if (np.ptp(channels, axis=-1) > _GREY_TOLERANCE).any():
-        raise PictureError(f"{name}: has colours, which labels cannot represent; convert it to greys first")
+        raise PictureError(f"{name}: the picture has colours, which labels cannot represent; convert it to greys first")
     return Picture(np.asarray(rgb.convert("L"), np.float64) / 255)
 
 
@@ -310,7 +311,7 @@ def _opaque(name: str, image: Image.Image) -> Image.Image:
         return image
     with_alpha = image.convert("RGBA")
     if min(with_alpha.getchannel("A").getextrema()) < 255:  # type: ignore[type-var]
-        raise PictureError(f"{name}: has transparent pixels; flatten it onto a background first")
+        raise PictureError(f"{name}: the picture has transparent pixels; flatten it onto a background first")
     return with_alpha.convert("RGB") if image.mode != "P" else image
 
 

@@ -114,7 +114,7 @@ def _rows(
             has_entities = ENTITIES in columns.fields and ENTITIES not in document.fields
         yield document
     if columns is None:
-        raise FormatError(f"{source.name}: is empty; expected a first row that names the columns")
+        raise FormatError(f"{source.name}: the file is empty; expected a first row that names the columns")
 
 
 def _next(rows: Any, lines: Generator[str], source: Source) -> list[str] | None:

@@ -90,7 +90,7 @@ def _unpack(source: Source) -> dict[str, Any]:
     with open_bytes(source) as stream:
         data = stream.read(MAX_BYTES + 1)
     if not data:
-        raise FormatError(f"{source.name}: is empty; {_REMEDY}")
+        raise FormatError(f"{source.name}: the file is empty; {_REMEDY}")
     unpack = zlib.decompressobj()
     try:
         most = min(MAX_BYTES, _MIN_LIMIT + _MAX_RATIO * len(data))
@@ -98,7 +98,7 @@ def _unpack(source: Source) -> dict[str, Any]:
     except zlib.error:
         raise FormatError(f"{source.name}: not a DocBin (not compressed by zlib); {_REMEDY}") from None
     if unpack.unconsumed_tail or (len(plain) == most and not unpack.eof):
-        raise FormatError(f"{source.name}: unpacks to more than {most} bytes; split it into smaller files")
+        raise FormatError(f"{source.name}: the file unpacks to more than {most} bytes; split it into smaller files")
     if not unpack.eof:
         raise FormatError(f"{source.name}: the DocBin ends too early; {_REMEDY}")
     try:
@@ -134,8 +134,8 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
     table = np.reshape(np.frombuffer(message["tokens"], np.dtype("<u8")), (-1, len(attrs)))
     if lengths.min(initial=0) < 0 or lengths.sum() != len(table) or len(spaces) != len(table):
         raise ValueError(
-            f"the document lengths, whose sum is {lengths.sum()}, must be at least 0 and their sum must equal the"
-            f" {len(table)} tokens and the {len(spaces)} entries of `spaces`"
+            f"document lengths must not be negative, and their sum, {lengths.sum()}, must equal both the number of"
+            f" tokens, {len(table)}, and the number of entries of `spaces`, {len(spaces)}"
         )
     if orth not in attrs:
         raise ValueError("the attribute ORTH, which contains the words, is missing")

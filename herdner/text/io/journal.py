@@ -66,11 +66,11 @@ class Journal:
         digests = {name: _digest(value) for name, value in settings.items()}
         with path.open("a+b") as appending, path.open("r+b") as stream:
             if not lock_file(appending):
-                raise ValueError(f"{path}: another process uses this file; wait until that process ends")
+                raise ValueError(f"{path}: another process is using this file; wait until that process ends")
             line = stream.readline(_MAX_HEADER)
             if not line.endswith(b"\n"):  # a new file, or a process was killed before it had written the header
                 if line and not line.startswith(f'{{"{_HEADER_KEY}"'.encode()):
-                    raise ValueError(f"{path}: is not a journal that `herdner tag` has written; move this file away")
+                    raise ValueError(f"{path}: the file is not a journal that `herdner tag` has written; move it away")
                 stream.seek(0)
                 stream.truncate()
                 stream.write(json.dumps({_HEADER_KEY: digests}).encode() + b"\n")
@@ -148,7 +148,7 @@ def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
         earlier: Any = json.loads(line)[_HEADER_KEY]
         names = [name for name in {**earlier, **digests} if earlier.get(name) != digests.get(name)]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path}: is not a journal that `herdner tag` has written; move this file away") from None
+        raise ValueError(f"{path}: the file is not a journal that `herdner tag` has written; move it away") from None
     if names:
         problem = f"{path}: belongs to an interrupted run with other settings ({', '.join(names)})"
         raise ValueError(f"{problem}; repeat the command of that run, or delete this file to start again")

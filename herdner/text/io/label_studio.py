@@ -61,7 +61,7 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
     text = read_whole(source, encoding)
     check_memory(_PARSED_BYTES * len(text), f"{source.name}: reading the export", "export fewer tasks at a time")
     if not text.strip():
-        raise FormatError(f"{source.name}: is empty; expected a list of Label Studio's tasks")
+        raise FormatError(f"{source.name}: the file is empty; expected a list of Label Studio's tasks")
     try:
         tasks: object = json.loads(text, parse_float=finite_number)
     except (ValueError, RecursionError) as error:

@@ -146,7 +146,7 @@ def _document(
 
 
 def _is_list(type: pa.DataType) -> bool:
-    """Return whether the values of a type are lists or null; a null of another type is a value of a field."""
+    """Return True for list types and the null type. A column of any other type is not a column of entities."""
     types = pa.types
     return types.is_null(type) or types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type)
 

@@ -87,9 +87,9 @@ def test_files_that_are_no_map(tmp_path: Path, data: bytes) -> None:
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs the device /dev/zero")
 def test_endless_devices_are_refused() -> None:
-    with pytest.raises(MapError, match="/dev/zero: is a device"):
+    with pytest.raises(MapError, match="/dev/zero: the path is a device"):
         PseudonymMap.load("/dev/zero")
-    with pytest.raises(MapError, match="/dev/zero: is a device"), PseudonymMap.open("/dev/zero"):
+    with pytest.raises(MapError, match="/dev/zero: the path is a device"), PseudonymMap.open("/dev/zero"):
         pass
 
 
@@ -119,7 +119,7 @@ def test_open_saves_also_after_an_error_and_excludes_others(tmp_path: Path) -> N
     path = tmp_path / "map.json"
     with suppress(KeyError), PseudonymMap.open(path) as names:
         assert path.exists()
-        with pytest.raises(MapError, match="another process uses this map"), PseudonymMap.open(path):
+        with pytest.raises(MapError, match="another process is using this map"), PseudonymMap.open(path):
             pass
         names.add(MappedName("PER", "Bo", "Person 1", {"Bo": "Person 1"}))
         raise KeyError

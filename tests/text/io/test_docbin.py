@@ -99,10 +99,10 @@ def altered(**values) -> bytes:
         (altered(attrs=[65, 66, 67]), "damaged DocBin"),
         (altered(strings=["Ada"]), "a token refers to the string with the hash"),
         (altered(strings=7), "damaged DocBin"),
-        (altered(lengths=np.array([-1, 4], "i4").tobytes()), "document lengths, whose sum is 3, must be"),
-        (altered(lengths=np.array([2**30], "i4").tobytes()), "document lengths, whose sum is 1073741824, must be"),
+        (altered(lengths=np.array([-1, 4], "i4").tobytes()), "their sum, 3, must equal"),
+        (altered(lengths=np.array([2**30], "i4").tobytes()), "their sum, 1073741824, must equal"),
         (altered(lengths=b"123"), "damaged DocBin"),
-        (altered(spaces=b""), "0 entries of `spaces`"),
+        (altered(spaces=b""), "entries of `spaces`, 0"),
         (altered(flags=[{}, {}]), "one set of flags for each of the 1 documents, got 2"),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_table_of_no_documents_is_a_table(format: str) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "f: is empty; expected a first row"),
+        (b"", "f: the file is empty; expected a first row"),
         (b"a,b\n1,2\n", "f: no column 'text'; the columns of the file are a, b: name the column of texts by --column"),
         (b"id^text\n1^Ada\n", r"are id\^text: name the column of texts by --column, or the separator by --delimiter"),
         (
