@@ -75,7 +75,7 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
 
 
 def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
-    """Copy the owner (if permitted) and permissions of ``path`` to ``part``; a ``mode`` replaces the permissions."""
+    """Copy the owner of ``path`` to ``part`` if permitted, and set the permissions to ``mode`` or those of ``path``."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):

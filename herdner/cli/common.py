@@ -69,7 +69,7 @@ class TerminalOutput(io.TextIOBase):
         return self._stream.fileno()
 
     def write(self, text: str, /) -> int:
-        """Write a text to the output in UTF-8, and record whether it ends with a line feed.
+        """Write a text to the output in UTF-8, and record whether the text ends with a line feed.
 
         Args:
             text: The text.

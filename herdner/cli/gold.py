@@ -284,7 +284,7 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
 
 
 def options_of(source: FileAndFormat, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of ``options`` that the reader of a file has.
+    """Select the options that the reader of a file's format supports.
 
     Args:
         source: File and format.

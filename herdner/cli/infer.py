@@ -272,7 +272,7 @@ def _make_backend(
 def _values(
     task: InferenceTask, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str, n_samples: int
 ) -> np.ndarray:
-    """Return the result of a task with the observed states.
+    """Return the result of a task, in which the observed variables have their observed states.
 
     Returns:
         float64[V, K] for the task MAR, float64[] (log Z) for PR, int32[V] for MPE, and int32[N, V] for samples.
@@ -321,7 +321,7 @@ def _format(task: InferenceTask, values: np.ndarray, graph: FactorGraph, variabl
 
 
 def _read_truth(path: Path, task: InferenceTask, graph: FactorGraph) -> np.ndarray:
-    """Read the result file of ``--truth``, and return its values as `_values` returns those of a result."""
+    """Read the result file of ``--truth``, and return its values in the form that `_values` returns."""
     import numpy as np
 
     from herdner.graph.uai_files import read_log_z, read_marginals, read_state

@@ -84,7 +84,7 @@ def parse_crfsuite(data: bytes, name: str) -> AttributeWeights:
         if (state["source"] >= len(attributes)).any() or (state["target"] >= len(labels)).any():
             raise ValueError("a weight refers to a missing attribute or label")
         if len(set(labels)) < len(labels) or len(set(attributes)) < len(attributes):
-            raise ValueError("a label or an attribute occurs twice")
+            raise ValueError("the file lists a label or an attribute twice; write the model with CRFsuite again")
         if not np.isfinite(features["weight"]).all():
             raise ValueError("a weight is not finite")
         transition = np.zeros((len(labels), len(labels)))

@@ -285,7 +285,7 @@ class _Block:
             yield self.last, self.right, InfluenceQuery(rest.widen(error), table, possible[self.right], error)
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
-        """Yield two influence queries, one in each direction, for each pair of consecutive variables in ``tracked``."""
+        """Yield the queries for the influence of v on w and of w on v, for consecutive tracked variables v and w."""
         possible, error = self.linked.possible, self.rounding
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)

@@ -251,7 +251,7 @@ def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list
 
 @dataclass(frozen=True, slots=True)
 class ShortFormCounts:
-    """Counts of all short forms of names, such as "Winam" for "Winam Ferries", and of the correct ones, for one label.
+    """Counts of all and of correct short forms of names with one label, such as "Winam" for "Winam Ferries".
 
     Attributes:
         label: Entity label.

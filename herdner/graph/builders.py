@@ -204,8 +204,8 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         _check_finite("J", scale)
         if u.ndim != 2 or scale.shape not in ((), (len(pairs),)):
             raise ValueError(
-                f"if `edges` is set, `unary` must have shape [variables, states], not {u.shape}, and `J` must be a"
-                f" number or have the shape ({len(pairs)},), not {scale.shape}"
+                f"if `edges` is set, `unary` must have shape [variables, states], and `J` must be a number or have the"
+                f" shape ({len(pairs)},); got `unary` of shape {u.shape} and `J` of shape {scale.shape}"
             )
     factors = [
         TableFactors(nodes[:, None], u.reshape(-1, n_states)),

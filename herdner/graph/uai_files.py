@@ -424,7 +424,7 @@ def read_samples(path: str | os.PathLike[str], graph: FactorGraph | None = None)
 
 
 def _result_tokens(path: str | os.PathLike[str], task: str) -> tuple[_Tokens, int]:
-    """Return the tokens of a result file after the name of its task, and their number."""
+    """Return the tokens that follow the name of the task in a result file, and the number of these tokens."""
     tokens = _Tokens(path)
     word = tokens.word(task)
     if word.upper() != task:

@@ -203,7 +203,7 @@ def mixing_ratio(half: tuple[Floats, Floats], whole: tuple[Floats, Floats]) -> f
     second ratio is large if only a few variables stay in different modes.
 
     Args:
-        half: Sums of marginals after half of the rounds, and their numbers (see `TemperedRun.sums`).
+        half: Sums of marginals after half of the rounds, and counts of summands (see `TemperedRun.sums`).
         whole: The same after all rounds.
 
     Returns:
@@ -449,7 +449,7 @@ class TemperedRun:
         return np.concatenate([np.zeros(0), *(row[:size] for row, size in rows)])
 
     def sums(self) -> tuple[Floats, Floats]:
-        """Return the sums of recorded conditional marginals [ensembles, n, K], and their numbers [ensembles, n, 1]."""
+        """Return sums of recorded conditional marginals [ensembles, n, K], and counts of summands [ensembles, n, 1]."""
         pairs = [each.replicas.marginal_sums for each in self.ensembles]
         return np.array([sums for sums, _ in pairs]), np.array([counts[:, None] for _, counts in pairs], np.float64)
 

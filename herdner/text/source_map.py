@@ -43,7 +43,7 @@ class SourceMap:
 
     @classmethod
     def of(cls, runs: Sequence[SourceRun], length: int) -> SourceMap:
-        """Build the source map of a text with ``length`` characters from runs, each with its range in the source file.
+        """Build the source map of a text from runs of consecutive characters, each with its range in the source file.
 
         Args:
             runs: The runs in the order of the text; the first one starts at 0.

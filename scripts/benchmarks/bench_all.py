@@ -175,9 +175,10 @@ $ python scripts/benchmarks/bench_all.py --corpus eng.testa:conll2003 --page doc
 ```
 
 The command at the top of this page measures all numbers of the page and writes the page. Each number is the median of
-{rounds} runs; the last column shows the lowest and the highest value of the runs. The compared programs take turns,
-and a ratio compares two programs of the same run. Times depend on the machine, so compare ratios. The unit *exp* is
-the time of one call of the C library's `exp`, {exp:.1f} ns on this machine. Machine: {machine}.
+{rounds} runs; the last column shows the lowest and the highest value of the runs. Each run measures the
+compared programs in turn, and each ratio compares two measurements of one run. Times depend on the machine, so
+compare ratios. The unit *exp* is the time of one call of the C library's `exp`, {exp:.1f} ns on this machine.
+Machine: {machine}.
 
 The README shows the speed of `pipe` on the documents of `eng.testa`. Texts of 36 tokens have other speeds:
 {pipe:,.0f} tokens a second by `pipe`, and {tag:,.0f} by `tag`, which tags one text at a time.

@@ -73,7 +73,7 @@ drawing or of a step of a proof is "nothing to measure". The command `python scr
 * The columns "result of herdner" and "verdict" are computed from the output of the command. The verdict is "agrees"
   if the condition in the row holds, else "departs". Some conditions also state when the results are inconclusive; the
   verdict is then "not decided". Experiments that a paper does not have are "not in the paper". A condition tests the
-  order of methods or the law that the paper states. It tests digits only if the item names them.
+  order of methods or the law that the paper states. It tests digits only if the item names digits.
 * Items without a command are checked by the tests that their condition names.
 * If `all.py` does not run the command of an item, the row keeps its earlier result.
 * Commands run in the folder `scripts/papers`. Names in braces are folders of pictures and texts.

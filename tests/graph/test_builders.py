@@ -164,7 +164,7 @@ def test_from_joint():
         (lambda: potts(1.0, np.zeros(3)), "unary must have shape"),
         (
             lambda: potts([1.0], np.zeros((3, 2)), [[0, 1], [1, 2]]),
-            r"`J` must be a number or have the shape \(2,\), not \(1,\)",
+            r"`J` must be a number or have the shape \(2,\); got .* `J` of shape \(1,\)",
         ),
         (lambda: graph_from_joint([[0, 0]]), "not all 0"),
         (lambda: graph_from_joint([1, -1]), "at least 0"),

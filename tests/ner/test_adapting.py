@@ -159,7 +159,7 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
         (
             Tagger(plan=herdner.FeaturePlan(("word[0]",))),
             {"start": base},
-            "`start` has another feature plan or other gazetteers than the new model",
+            "the feature plan or the gazetteers of `start` differ from those of the new model",
         ),
         (Tagger(), {"document_weights": [1.0]}, "`document_weights` must have shape"),
         (Tagger(), {"document_weights": [1.0, -1.0]}, "at least 0"),

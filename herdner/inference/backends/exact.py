@@ -239,7 +239,7 @@ def needs_marginals(record: Record | None) -> bool:
 
 
 def slow_reduction(backend: str, seconds: float) -> str:
-    """Return the error message for a graph whose reduction exceeds a time limit.
+    """Return the error message for a graph whose impossible states cannot be removed within a time limit.
 
     Args:
         backend: Name of the backend.

@@ -51,7 +51,7 @@ def plain_gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[GibbsO
 
 
 def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Return annealed Gibbs, which samples at decreasing temperatures to find the best state (HG16, Sec. 4.4).
+    """Return the annealed Gibbs sampler, which lowers the temperature to find the best state (HG16, Sec. 4.4).
 
     Args:
         n_sweeps: Number of sweeps.
@@ -67,7 +67,7 @@ def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **optio
 def herded_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, sharing: Sharing = _BLANKET, **options: Unpack[HerdingOptions]
 ) -> Gibbs:
-    """Return herded Gibbs (HG16): each variable has one herding weight per joint state of its Markov blanket.
+    """Return the herded Gibbs sampler (HG16), with a herding weight per variable and joint state of its Markov blanket.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -88,11 +88,11 @@ def dhg(
     form: Literal["circular", "threshold"] = "threshold",
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return discretized herded Gibbs (HGW19, Algorithm 5): a variable has one herding weight per bin of [0, 1].
+    """Return the discretized herded Gibbs sampler (HGW19, Algorithm 5), with a herding weight per variable and bin.
 
-    The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so its exact value
-    affects only later states of the same bin. In `circular_dhg` the exact value also affects the present state. With
-    one bin this is HG-1bin (HGW19 Sec. 7).
+    The new state is 1 if the weight of the bin that contains its probability is positive. The probability is then added
+    to the weight, so its exact value affects only later states of the same bin. In `circular_dhg` the exact value also
+    affects the present state. With one bin this is HG-1bin (HGW19 Sec. 7).
 
     Probabilities are rounded to multiples of 2^-32, and a state whose probability becomes 0 is never drawn. Algorithm 5
     may draw states with probabilities below 2^-33 (about 1.2e-10), if their bin has a positive weight.
@@ -111,7 +111,7 @@ def dhg(
 
 
 def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Return circular discretized herded Gibbs, which has less bias than `dhg` if there are few bins.
+    """Return the circular discretized herded Gibbs sampler, which has less bias than `dhg` if there are few bins.
 
     This is an extension of HGW19 Algorithm 5 by systematic sampling. Let w be the initial weight of a bin. The state is
     1 at update t if the term p_t lifts the sum w + p_1 + .. + p_t past an integer. So the choice depends on the exact
@@ -130,7 +130,7 @@ def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **opt
 
 
 def rdhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Return randomly discretized herded Gibbs (HGW19, Algorithm 9), which rounds probabilities at random to a grid.
+    """Return the randomly discretized herded Gibbs sampler (HGW19, Algorithm 9), which rounds probabilities at random.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -152,15 +152,15 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return bounded-error Gibbs (HGW19, Algorithms 7 and 8): draw at random, or herd if a weight exceeds the bound.
+    """Return the bounded-error Gibbs sampler (HGW19, Algorithms 7 and 8), which combines random draws and herding.
 
-    Each update draws a state at random, unless a herding weight exceeds the error bound. Then herding selects the
-    state.
+    Each update draws a state at random, unless the largest herding weight of the update exceeds the error bound. Then
+    herding selects the state.
 
     Args:
         n_sweeps: Number of sweeps.
         burn_in: Number of sweeps at the start that are not recorded.
-        error_bound: Constant c, the largest weight at which the state is drawn at random.
+        error_bound: Constant c; a state is drawn at random if no herding weight of the update exceeds c.
         sharing: Rule that selects the herding weight of an update.
         weight_memory: Bytes of memory for herding weights.
         **options: Other options of `Gibbs`.
@@ -174,9 +174,9 @@ def bounded_error_gibbs(
 def qmc_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, driving: DrivingSequence = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
-    """Return quasi-Monte Carlo Gibbs: a driving sequence replaces the random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
+    """Return the quasi-Monte Carlo Gibbs sampler, which uses a driving sequence (HG16, Sec. 4.1; HGW19, Sec. 7).
 
-    A driving sequence is, for example, a sequence of Sobol' points.
+    The driving sequence, for example a sequence of Sobol' points, replaces the random numbers.
 
     Args:
         n_sweeps: Number of sweeps.

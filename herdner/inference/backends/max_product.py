@@ -182,14 +182,14 @@ class Slots:
 
     @classmethod
     def of(cls, sizes: Int32s, factors: Sequence[TableFactors]) -> Slots:
-        """Build the `Slots` arrays from the factors of a graph.
+        """Build the arrays of the compiled loop from the factors of a graph.
 
         Args:
             sizes: int32[V], the number of states of each variable.
             factors: Groups of factors.
 
         Returns:
-            The arrays, with one slot for each variable of each factor.
+            The arrays, with one slot for each variable of each factor that has two or more variables.
         """
         groups = [group for group in merge_parallel_factors(factors) if group.arity > 1 and len(group)]
         scope = _concatenate([group.scopes.ravel() for group in groups], np.int32)

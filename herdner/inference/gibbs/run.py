@@ -191,9 +191,9 @@ def _on_threads(runs: list[Run], n_threads: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """Arrays that one run of a sampler reads and writes: states, exponentials, herding weights and recorded values.
+    """Arrays of one run of a sampler: states, exponentials of log-potentials, herding weights and recorded values.
 
-    The compiled engine reads the fields by name (engine/fields.h).
+    The compiled engine reads and writes the arrays, and finds the fields by name (engine/fields.h).
 
     An array that the plan does not need is None. Counts and sums are initially 0.
 

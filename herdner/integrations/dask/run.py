@@ -83,8 +83,8 @@ def tag_files(
         client: A Dask client, the address of a scheduler, or "local" for a temporary cluster of local processes.
         jobs: Number of local processes; None: one for each processor.
         format: Format of the parts, "jsonl" or "parquet". Parquet parts keep the columns of Parquet inputs. For other
-            inputs they have the columns id, text, entities and offset, and a warning reports that other keys of JSON
-            lines are not written.
+            inputs they have the columns id, text, entities and offset, and a warning reports that all keys of JSON
+            lines except id and text are lost.
         input_format: Format of the inputs, "text", "jsonl" or "parquet"; None: the file extensions determine it.
         column: Column of Parquet files that contains the texts.
         encoding: Encoding of text and JSONL files.

@@ -172,10 +172,11 @@ def _missed_surnames(
 
 
 def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
-    """Return an organisation of low confidence without its lower-case second word; return None if the word is kept.
+    """Return an organisation of two words without its second word, or None if the second word is kept.
 
-    ``i`` is the index of an organisation of two words, the last one in lower case. The first word must be that of an
-    earlier full name with a capitalised last word.
+    ``i`` is the index of an organisation of two words, the second one in lower case. The second word is removed if the
+    confidence is low, and the first word also begins an earlier full name of an organisation that has a high
+    confidence, ends in a capitalised word and does not contain the second word.
     """
     entity, span = document.entities[i], (document.spans or ())[i]
     first, last = document.tokens[span.start : span.end]

@@ -328,8 +328,8 @@ def _check_name(i: int, item: Any) -> MappedName:
     words = cast(dict[Any, Any], words) if isinstance(words, dict) else {}
     if not is_typed or None in pairs or not all(map(_is_text, (*fields, *words, *words.values()))):
         raise MapError(
-            f"name {i} is {json.dumps(item)[:60]}; expected label, text, pseudonym, and forms as in"
-            ' [{"pseudonym": "Person 1", "original": "Ana Rivera"}]'
+            f"name {i} is {json.dumps(item)[:60]}; expected an object with the keys `label`, `text`, `pseudonym` and"
+            ' `forms`, where `forms` is a list such as [{"pseudonym": "Person 1", "original": "Ana Rivera"}]'
         )
     result = MappedName(cast(str, label), cast(str, text), cast(str, pseudonym), {}, words)
     for form, own in filter(None, pairs):

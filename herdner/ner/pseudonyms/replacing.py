@@ -134,7 +134,7 @@ class PseudonymStyle(Protocol):
     """Protocol of a style of pseudonyms, such as `NumberedStyle`."""
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym for one spelling (form) of a name. A new form is added to the map of the style.
+        """Return the pseudonym for one spelling (form) of a name. A new name or form is added to the map of the style.
 
         Args:
             label: Entity type or kind of identifier.

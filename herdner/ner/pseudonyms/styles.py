@@ -62,7 +62,7 @@ class _ProposingStyle:
         return ((*match.span(), False) for match in self._pattern.finditer(text))
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym for one spelling (form) of a name. The name and its form are added if they are new.
+        """Return the pseudonym for one spelling (form) of a name. A new name or form is added to the map of the style.
 
         Args:
             label: Entity type or kind of identifier.

@@ -90,7 +90,8 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
     """
     if start.plan != plan or start.lexicon.gazetteer_names != lexicon.gazetteer_names:
         raise ValueError(
-            "`start` has another feature plan or other gazetteers than the new model; pass another model as `start`"
+            "the feature plan or the gazetteers of `start` differ from those of the new model; as `start`, pass a model"
+            " with the feature plan and the gazetteers of the new model"
         )
     if unknown := sorted(set(start.weights.tags) - set(tags)):
         raise ValueError(

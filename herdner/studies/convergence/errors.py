@@ -15,7 +15,7 @@ from herdner.studies.convergence.exact import Focus, conditional
 
 @dataclass(frozen=True, slots=True)
 class ErrorParts:
-    """Parts of the error of T joint samples of X, one variable, and Z, all others (HGW19, Sec. 4.3 and 6.5).
+    """Parts of the error of joint samples of one variable X and all other variables Z (HGW19, Sec. 4.3 and 6.5).
 
     Each sample is recorded right after an update of X.
 

@@ -144,7 +144,7 @@ def _layer(u: Floats, chances: Floats) -> Int64s:
 
 
 def _row_indices(rows: NDArray[np.integer]) -> Int64s:
-    """Return, for each of the Z rows of a matrix, the index of an equal row among the distinct rows, int64[Z]."""
+    """Assign an index to each distinct row of a matrix, and return the index of each of the Z rows, int64[Z]."""
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 

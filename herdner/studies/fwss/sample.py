@@ -220,7 +220,7 @@ def _partition(blocks: int | Sequence[ArrayLike], dim: int) -> list[NDArray[np.i
     together = np.sort(np.concatenate([np.empty(0, np.intp), *parts]))
     if not all(len(part) for part in parts) or not np.array_equal(together, np.arange(dim)):
         raise ValueError(
-            f"`blocks` must contain each of the variables 0 to {dim - 1} once, and none may be empty, got"
+            f"`blocks` must contain each of the variables 0 to {dim - 1} once, and no block may be empty, got"
             f" {[part.tolist() for part in parts]!s:.80}"
         )
     return parts

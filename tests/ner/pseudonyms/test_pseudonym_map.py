@@ -57,7 +57,7 @@ def form(pseudonym: str, original: str) -> dict[str, str]:
         (lambda d: d["names"].append({**d["names"][0], "pseudonym": "X 9"}), "has the entries `Person 1` and `X 9`"),
         (lambda d: d["names"][0]["forms"].append(form("X 7", "Rivera")), "has the pseudonyms `Person 1b` and `X 7`"),
         (lambda d: d["names"][0]["forms"].append(form(" ", "X")), "name 0"),
-        (lambda d: d["names"].append(5), "name 2 is 5; expected label"),
+        (lambda d: d["names"].append(5), "name 2 is 5; expected an object with the keys `label`"),
         (lambda d: d["names"][0].pop("label"), "name 0 is"),
         (lambda d: d["names"][0].update(words=[]), "name 0 is"),
         (lambda d: d.update(style="loud"), "`style` must be one of numbered, realistic, hash"),
