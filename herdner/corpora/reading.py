@@ -70,7 +70,7 @@ def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
 
 
 def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
-    """Return the new names of the labels that registered corpora in a file format use; None if the corpora disagree.
+    """Return the dict that renames labels of the registered corpora of a file format; None if the corpora disagree.
 
     Args:
         format: Name of a format.

@@ -189,7 +189,7 @@ class CRF(BaseEstimator):
         y_dev: Iterable[Any] | None = None,
         sample_weight: Sequence[float] | None = None,
     ) -> CRF:
-        """Train the weights of a linear chain and, if ``links`` is set, the table of the links.
+        """Train the weights of a linear chain and, if ``links`` is set, the log-potentials of links.
 
         Ctrl-C raises `KeyboardInterrupt`; the weights of the last complete iteration are kept.
 

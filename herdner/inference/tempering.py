@@ -96,7 +96,7 @@ def find_whole_block(reduced: ReducedGraph, log2_cells: float, seconds: float = 
 
 
 def affordable_whole_log2_cells(seconds: float, n_chains: int) -> float:
-    """Return log2 of the largest number of cells of a block with all variables that time and memory allow.
+    """Return log2 of the number of table cells up to which time and memory allow one block of all variables.
 
     Args:
         seconds: The time limit of one `Ensemble` in seconds; infinity is no limit.

@@ -123,7 +123,7 @@ def length_option(backend: Backend) -> str:
 
 
 def _combine(previous: Result | None, result: Result) -> Result:
-    """Return ``result``, with the better state and the closer bounds on log Z of this result and an earlier one."""
+    """Return ``result`` with the better state and the tighter bounds on log Z of ``previous`` and ``result``."""
     if previous is None:
         return result
     if previous.log_potential > result.log_potential:

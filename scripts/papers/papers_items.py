@@ -94,7 +94,10 @@ PAPERS = {
 }
 PICTURES = {  # plots of scripts/figures/page_pictures.py above the items of a paper, and their captions
     "HG": ("gibbs", "Error of the marginals of a 6 x 6 Ising grid against sweeps, for Gibbs and herded Gibbs sampling"),
-    "DoGS17": ("scan", "Guarantee against updates for a systematic, an optimised and a random scan"),
+    "DoGS17": (
+        "scan",
+        "Guaranteed error bound after each update, for a systematic, an optimised and a random scan",
+    ),
     "FWSS18": (
         "stein",
         "Squared MMD against the number of particles, for FWSS with three step rules and for SVGD (Fig. 3b)",

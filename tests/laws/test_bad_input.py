@@ -86,7 +86,7 @@ def test_options_of_every_preset(name, options, message):
         ("bounded-error", {"error_bound": "-2"}, r"must be a number of at least 0 \(0 makes every update herded\)"),
         ("bounded-error", {"error_bound": "nan"}, "error_bound must be a number"),
         ("qmc-gibbs", {"driving": "halton"}, "driving sequence must be sobol, lfsr or lfsr.*not 'halton'"),
-        ("qmc-gibbs", {"driving": "lfsr(1+x^2+x^4)"}, "`register` must be the degree of a polynomial, from 2 to 32"),
+        ("qmc-gibbs", {"driving": "lfsr(1+x^2+x^4)"}, "`register` must be the length of the register, 2 to 32 bits"),
         ("annealed-gibbs", {"annealing": "cool"}, r"annealing must be linear\(start, end\) or geometric"),
         ("annealed-gibbs", {"annealing": "linear(-1, 2)"}, "start must be a finite inverse temperature of at least 0"),
         ("gibs", {}, "no backend 'gibs'; did you mean 'gibbs'. Backends: annealed-gibbs, .*gibbs"),

@@ -96,7 +96,7 @@ class LFSR(DrivingSequence):
         is_name = isinstance(self.register, int | str) and not isinstance(self.register, bool)
         if self.register is not None and not (is_name and self.register in REGISTERS):
             raise ValueError(
-                f"lfsr: `register` must be the degree of a polynomial, from 2 to {MOST_DEGREE}, not {self.register!r}"
+                f"lfsr: `register` must be the length of the register, 2 to {MOST_DEGREE} bits, got {self.register!r}"
             )
 
     def __str__(self) -> str:

@@ -218,7 +218,7 @@ def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int =
 
 
 def _check_arguments(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: int) -> tuple[int, int]:
-    """Check the arguments of `count_visits`; return the number of variables, and ``variable`` as an index from 0."""
+    """Check the arguments of `count_visits`; return the number of variables, and the index of ``variable``."""
     n = len(compiled.sizes)
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
         raise ValueError(f"counting visits needs a graph of 1 to {loops.COUNTED_LIMIT} binary variables, got {n}")

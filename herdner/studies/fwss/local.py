@@ -150,7 +150,7 @@ def local_fwss(
 
 
 class LocalField:
-    """Stein field with one kernel k_i for each variable i.
+    """Vector field of Stein's method with one kernel k_i for each variable i.
 
     The field at x is phi_i(x) = sum_l w_l [k_i(x_li, x_i) s_li + d/dx_li k_i(x_li, x_i)].
     """

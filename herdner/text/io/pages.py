@@ -219,9 +219,10 @@ def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _matching_units(data: str, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Yield those characters and character references of ``units`` that ``data`` also contains, in page order.
+    """Align the units of a page's source with the decoded text ``data``; yield the units that occur in the text.
 
-    The parser drops invalid tags, as in ``Ada</>Bo`` and ``Ada<b``, so that ``data`` lacks characters of the page.
+    A unit is a run of characters or a character reference. The parser drops invalid tags, as in ``Ada</>Bo`` and
+    ``Ada<b``, so that ``data`` lacks characters of the page.
     """
     done = 0
     for content, first, stop in units:

@@ -130,7 +130,7 @@ def with_fields(record: dict[str, Any], document: Document, reserved: Collection
         key = f"source_{name}" if name in record or name in reserved else name
         if key != name and key in document.fields:
             problem = f"the fields {name!r} and {key!r} would both be written as {key!r}"
-            raise ValueError(f"document {document.id!r}: {problem}; rename one of them")
+            raise ValueError(f"document {document.id!r}: {problem}; rename one field")
         fields[key] = value
     return record | fields
 

@@ -151,10 +151,10 @@ def test_text_and_value_are_the_same():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: LFSR(1), "`register` must be the degree of a polynomial, from 2 to 32, not 1"),
-        (lambda: LFSR(33), "`register` must be the degree of a polynomial, from 2 to 32, not 33"),
-        (lambda: LFSR(True), "`register` must be the degree of a polynomial, from 2 to 32, not True"),
-        (lambda: LFSR("1+x^2+x^5"), "`register` must be the degree of a polynomial, from 2 to 32"),
+        (lambda: LFSR(1), "`register` must be the length of the register, 2 to 32 bits, got 1"),
+        (lambda: LFSR(33), "`register` must be the length of the register, 2 to 32 bits, got 33"),
+        (lambda: LFSR(True), "`register` must be the length of the register, 2 to 32 bits, got True"),
+        (lambda: LFSR("1+x^2+x^5"), "`register` must be the length of the register, 2 to 32 bits"),
         (lambda: DrivingSequence.from_text("lfsr(5, 4)"), "driving sequence must be sobol, lfsr or lfsr"),
         (lambda: DrivingSequence.from_text("halton"), "must be sobol, .* not 'halton'"),
         (
