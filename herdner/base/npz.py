@@ -75,7 +75,7 @@ def write_npz(
 def _archive(
     arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes], stored: Collection[str]
 ) -> tuple[bytes, list[zipfile.ZipInfo]]:
-    """Return an archive and its members; the members ``stored`` are not compressed."""
+    """Return a zip archive and the list of its members; the members named in ``stored`` are not compressed."""
     buffer = io.BytesIO()
     contents: dict[str, bytes | NDArray[Any]] = {**texts, **{f"{name}.npy": array for name, array in arrays.items()}}
     with zipfile.ZipFile(buffer, "w", compresslevel=9) as archive:

@@ -339,9 +339,9 @@ def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
 
 
 def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a mask bool[N] of the influence queries whose log-potentials span too wide a range for doubles.
+    """Return a mask bool[N] of the queried pairs of variables whose log-potentials span too wide a range for doubles.
 
-    In queries with a large range, states with a negligible weight everywhere in the box are first removed in place.
+    In pairs with a large range, states with a negligible weight everywhere in the box are first removed in place.
     """
     wide = np.flatnonzero((_span(high[:, None]) > _MAX_RANGE) | (_span(tables) > _MAX_RANGE))
     beyond = np.zeros(len(high), np.bool_)

@@ -279,7 +279,7 @@ class Ensemble:
         rng: np.random.Generator,
         start: Int32s | None = None,
     ) -> Ensemble:
-        """Build replicas that are updated in the given blocks; the other arguments and the result are those of `of`.
+        """Build replicas that are updated in the given blocks; `Ensemble.of` chooses the blocks itself.
 
         Args:
             reduced: The graph.

@@ -325,7 +325,7 @@ class _Explainer:
 
     @cached_property
     def _inputs_of_backend_labels(self) -> CalibrationInputs:
-        """Inputs of the calibration for each span of the document, with the labels that the backend has decoded."""
+        """Calibration inputs of each span of the document, computed for the labels that the backend has decoded."""
         return self._calibration_inputs(self._backend_tags)
 
     @cached_property
@@ -458,7 +458,7 @@ class _Explainer:
 
     @cached_property
     def _links_at(self) -> dict[int, list[tuple[int, int]]]:
-        """Links of each token, as pairs of integers: index of the link table, and index of the link in this table."""
+        """Links of each token, as pairs: index of the link rule, and index of the link among the links of this rule."""
         rows: dict[int, list[tuple[int, int]]] = {}
         for table, each in enumerate(self._links):
             for row, ends in enumerate(each.tolist()):

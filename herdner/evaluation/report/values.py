@@ -211,7 +211,7 @@ def make_report(
     gold_source: str, gold: Sequence[Document], predictions: Sequence[Prediction], settings: ReportSettings,
     warnings: Sequence[str] = (),
 ) -> Report:  # fmt: skip
-    """Evaluate each prediction, and compare each later prediction with the first one.
+    """Score the documents of each tagger, and compare each tagger after the first with the first.
 
     Args:
         gold_source: File of the gold documents.

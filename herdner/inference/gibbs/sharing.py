@@ -101,7 +101,7 @@ def bin_sharing(n_bins: int) -> Sharing:
 
 
 def random_bin_sharing(n_bins: int) -> Sharing:
-    """Return random-bin sharing: a variable has one herding weight for each multiple of 1 / ``n_bins``.
+    """Return random-bin sharing: each of the probabilities 0, 1 / ``n_bins``, ..., 1 has one herding weight.
 
     An update rounds the conditional probability of the variable at random to one of the two nearest multiples, and uses
     the weight of this multiple (RDHG; HGW19, Algorithm 9).

@@ -143,7 +143,7 @@ class Worker:
         try:
             self._pipe.send_bytes(request)
         except OSError:
-            raise WorkerEnded("the worker process ended before this request") from None
+            raise WorkerEnded("the worker process had ended before the request was sent") from None
         gone_since = math.inf
         while not self._pipe.poll(min(max(deadline - monotonic(), 0), _POLL_SECONDS)):
             if monotonic() >= deadline:
