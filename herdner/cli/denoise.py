@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from herdner.studies.denoising.noise import Noise
     from herdner.studies.denoising.pictures import Observation
 
+# fmt: off
+_SigmaOption = Annotated[float | None, typer.Option(
+    help="Standard deviation of Gaussian noise, where black is -1 and white +1 (64 of 255 greys are 0.5) [default: "
+    "estimated].")]
+_BackendOption = Annotated[str | None, typer.Option(
+    "--backend", "-b", help="Inference backend (see `herdner backends`) [default: herded Gibbs sampling with one "
+    "weight per pixel; with --estimate map: annealed-gibbs].")]
+# fmt: on
+
 
 @command
 def denoise(
@@ -28,18 +37,14 @@ def denoise(
     output: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; its extension chooses the format.")],
     noise: Annotated[Literal["gaussian", "flip"] | None, typer.Option(
         "--noise", help="Kind of noise [default: flip if the picture has few values, else gaussian].")] = None,
-    sigma: Annotated[float | None, typer.Option(
-        help="Standard deviation of Gaussian noise, where black is -1 and white +1 (64 of 255 greys are 0.5) [default: "
-        "estimated].")] = None,
+    sigma: _SigmaOption = None,
     p: Annotated[float | None, typer.Option(
         "--p", help="Probability that noise changes a pixel [default: estimated].")] = None,
     coupling: Annotated[float | None, typer.Option(
         help="J of the potential J s s' of neighbours with states -1 and 1; if negative, neighbours tend to differ "
         "[default: estimated].")] = None,
     levels: Annotated[int, typer.Option(help="Number of grey levels or palette colours of the true picture.")] = 2,
-    backend: Annotated[str | None, typer.Option(
-        "--backend", "-b", help="Inference backend (see `herdner backends`) [default: herded Gibbs sampling with one "
-        "weight per pixel; with --estimate map: annealed-gibbs].")] = None,
+    backend: _BackendOption = None,
     set_: opt.BackendSetOption = None,
     sweeps: Annotated[int, typer.Option(min=1, help="Number of sweeps of the backend.")] = 30,
     estimate: Annotated[Literal["mean", "map"], typer.Option(

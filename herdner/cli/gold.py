@@ -289,6 +289,9 @@ def options_of(source: FileAndFormat, options: Mapping[str, Any]) -> dict[str, A
     Args:
         source: File and format.
         options: Options of readers by name, such as ``encoding`` and ``column``.
+
+    Returns:
+        The supported options, by name.
     """
     from herdner.corpora.formats import FORMATS
 

@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 OutputOption = Annotated[str | None, typer.Option(
     "--output", "-o", help="Write this file instead of standard output. It appears when it is complete. The extensions "
     ".gz, .bz2, .xz and .zst compress it. Documents that fail are left out.")]
+_MinConfidenceOption = Annotated[float | None, typer.Option(
+    "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence, with all their "
+    "mentions.")]
 # fmt: on
 
 
@@ -47,9 +50,7 @@ def tag(
         "--format", "-f", metavar="FORMAT", help="text, jsonl, csv, html, conll, spacy, label-studio, ... [default: by "
         "the extension of --output, else text]; with --cluster jsonl or parquet [default: jsonl].")] = None,
     output: OutputOption = None,
-    min_confidence: Annotated[float | None, typer.Option(
-        "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence, with all their "
-        "mentions.")] = None,
+    min_confidence: _MinConfidenceOption = None,
     min_confidence_of: Annotated[Literal["name", "mention"], typer.Option(
         "--min-confidence-of", help="Compare --min-confidence with the mean confidence of all mentions of a name, or "
         "with each mention.")] = "name",

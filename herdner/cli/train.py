@@ -75,6 +75,28 @@ class LexiconOptions:
         "--lexicon.")] = False
     gazetteer: Annotated[list[Path] | None, typer.Option(
         "--gazetteer", help="File with one name per line and # before comments; may be repeated.")] = None
+
+
+_BaseOption = Annotated[str | None, typer.Option(
+    "--base", metavar="MODEL", help="Adapt this model. Its features, tag scheme, word classes and links stay; its "
+    "weights are the centre of the L2 penalty. The files may have new labels.")]
+_WeightOption = Annotated[list[float] | None, typer.Option(
+    "--weight", min=0, help="Weight of the documents of a --train file; one for each file, in the same "
+    "order.")]
+_GuidelineOption = Annotated[str | None, typer.Option(
+    "--guideline", metavar="FILE", help="The --train files follow different annotation guidelines: learn from all, "
+    "and tag by the guidelines of this file.")]
+_C2Option = Annotated[float | None, typer.Option(
+    "--c2", min=0, help="L2 penalty of the linear-chain model; ten times as large for weights of a --base "
+    "[default: 0.3].")]
+_MinFreqOption = Annotated[int | None, typer.Option(
+    "--min-freq", min=1, help="Drop features that occur fewer times [default: 2; with --base 1].")]
+_TrainerOption = Annotated[Literal["herdner", "crfsuite"], typer.Option(
+    "--trainer", help="Trainer of the chain. Both minimise the same objective.")]
+_SchemeOption = Annotated[Literal["iobes", "iob2", "iob1", "bilou"], typer.Option(
+    "--scheme", help="Tag scheme of the model.")]
+_FigureOption = Annotated[Path | None, typer.Option(
+    "--figure", help="Draw the learning curve of the links (extra: evaluate).")]
 # fmt: on
 
 
@@ -87,33 +109,21 @@ def train(
     links: LinkOptions,
     words: LexiconOptions,
     tables: TableOptions,
-    base: Annotated[str | None, typer.Option(
-        "--base", metavar="MODEL", help="Adapt this model. Its features, tag scheme, word classes and links stay; its "
-        "weights are the centre of the L2 penalty. The files may have new labels.")] = None,
-    weight: Annotated[list[float] | None, typer.Option(
-        "--weight", min=0, help="Weight of the documents of a --train file; one for each file, in the same "
-        "order.")] = None,
-    guideline: Annotated[str | None, typer.Option(
-        "--guideline", metavar="FILE", help="The --train files follow different annotation guidelines: learn from all, "
-        "and tag by the guidelines of this file.")] = None,
+    base: _BaseOption = None,
+    weight: _WeightOption = None,
+    guideline: _GuidelineOption = None,
     dev: Annotated[list[str] | None, typer.Option(
         "--dev", metavar="FILE:FORMAT", help="Annotated file to score the model on; may be repeated.")] = None,
     input_: opt.InputOption = None,
     rename_labels: opt.RenameLabelsOption = False,
     rename: opt.RenameOption = None,
     c1: Annotated[float, typer.Option("--c1", min=0, help="L1 penalty of the linear-chain model.")] = 0.0,
-    c2: Annotated[float | None, typer.Option(
-        "--c2", min=0, help="L2 penalty of the linear-chain model; ten times as large for weights of a --base "
-        "[default: 0.3].")] = None,
-    min_freq: Annotated[int | None, typer.Option(
-        "--min-freq", min=1, help="Drop features that occur fewer times [default: 2; with --base 1].")] = None,
+    c2: _C2Option = None,
+    min_freq: _MinFreqOption = None,
     iterations: Annotated[int, typer.Option("--iterations", min=1, help="Largest number of L-BFGS iterations.")] = 80,
-    trainer: Annotated[Literal["herdner", "crfsuite"], typer.Option(
-        "--trainer", help="Trainer of the chain. Both minimise the same objective.")] = "herdner",
-    scheme: Annotated[Literal["iobes", "iob2", "iob1", "bilou"], typer.Option(
-        "--scheme", help="Tag scheme of the model.")] = "iobes",
-    figure: Annotated[Path | None, typer.Option(
-        "--figure", help="Draw the learning curve of the links (extra: evaluate).")] = None,
+    trainer: _TrainerOption = "herdner",
+    scheme: _SchemeOption = "iobes",
+    figure: _FigureOption = None,
     weight_type: Annotated[Literal["float64", "float32", "float16"], typer.Option(
         "--weight-type", help="Type of the stored weights.")] = "float32",
     language: Annotated[str, typer.Option("--language", help="Language of the tokenizer and of word classes.")] = "en",

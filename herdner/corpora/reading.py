@@ -135,12 +135,12 @@ def convert(
     """
     count = 0
 
-    def counted() -> Iterator[Document]:
+    def documents() -> Iterator[Document]:
         nonlocal count
         for document in read(source, core_labels=core_labels, **options):
             count += 1
             yield document
 
     stream = sys.stdout if str(output) == "-" else output
-    write_documents(counted(), stream, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
+    write_documents(documents(), stream, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
     return count

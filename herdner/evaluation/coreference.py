@@ -140,12 +140,12 @@ def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         predicted: Predicted clusters.
     """
 
-    def resolved(parts: Counter[int], size: int, others: Clusters) -> float:
+    def credit(parts: Counter[int], size: int, others: Clusters) -> float:
         if size == 1:
             return float(any(len(others[owner]) == 1 for owner in parts))
         return size * sum(count * (count - 1) for count in parts.values()) / (size * (size - 1))
 
-    return _sum_clusters(gold, predicted, resolved)
+    return _sum_clusters(gold, predicted, credit)
 
 
 def _sum_clusters(

@@ -593,6 +593,7 @@ assert seen
 """,
     "arrays of positions that another thread changes without the interpreter": """
 import time
+from types import SimpleNamespace
 from numpy.lib.stride_tricks import as_strided
 from herdner._ext import conditionals, factors, influence, layout, mean_field
 from herdner._ext.attributes import add_scores

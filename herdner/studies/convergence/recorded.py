@@ -78,6 +78,9 @@ def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, varia
         plan: The sampler, for its dummy edges.
         sharing: Weight sharing.
         variable: X.
+
+    Returns:
+        The joint distribution, and the index of the herding weight of each joint state.
     """
     joint = joint_distribution(compiled)
     if sharing.kind == "random-bins":

@@ -160,6 +160,9 @@ def as_failure(error: ValueError | RecursionError, position: str) -> Failure:
     Args:
         error: The error. The message of a `FormatError` (of a warning in strict mode) contains a position already.
         position: File and line.
+
+    Returns:
+        The failure of one document.
     """
     if isinstance(error, FormatError):
         return Failure(error)

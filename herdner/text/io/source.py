@@ -44,6 +44,9 @@ def locate_errors(position: str) -> Generator[None]:
 
     Args:
         position: File, and line if it is known.
+
+    Raises:
+        FormatError: The ``with`` block raised a `ValueError`.
     """
     try:
         yield
