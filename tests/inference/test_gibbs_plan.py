@@ -27,8 +27,8 @@ GRID = ising(0.5, np.zeros((2, 3)))
             r"sharing=bins\(4\) makes no random draws; remove `driving`",
         ),
         (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; use several runs"),
-        (lambda: LFSR(2.5), "`register` must be the degree .*, not 2.5"),  # type: ignore[arg-type]
-        (lambda: LFSR([5]), r"`register` must be the degree .*, not \[5\]"),  # type: ignore[arg-type]
+        (lambda: LFSR(2.5), "`register` must be the length .*, got 2.5"),  # type: ignore[arg-type]
+        (lambda: LFSR([5]), r"`register` must be the length .*, got \[5\]"),  # type: ignore[arg-type]
         (lambda: Gibbs().infer(GRID, "seven"), "seed must be a whole number of at least 0, .* not 'seven'"),  # type: ignore[arg-type]
         (lambda: make_backend("icm").infer(GRID, -1), "seed must be a whole number of at least 0, .* not -1"),
     ],
